@@ -407,7 +407,7 @@ class TreeCRF(BoostedSequenceClassifier):
         if self.init == "linear":
             starts = [FRACTION]
         elif self.init == "auto" and is_log and self.monotonic_cst is None:
-            starts = [WHOLE, FRACTION]  # without data to compare them on, neither is used
+            starts = [FRACTION, WHOLE, None]  # without data to compare them on, the last is used
         spec = replace(super()._spec(), starts=starts)
         is_open = self.constant_transitions == "auto" and not needs_constant_transitions(self)
         if is_open and why_no_constant_transitions(self) is None:

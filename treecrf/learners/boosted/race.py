@@ -13,7 +13,7 @@ from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.engines import make_run
 from treecrf.learners.boosted.spec import BoostingSpec, Variant
-from treecrf.learners.boosted.starts import fit_linear, make_start
+from treecrf.learners.boosted.starts import WHOLE, fit_linear, make_start
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
@@ -123,62 +123,65 @@ class Race:
 
     def best(self) -> Candidate:
         """Return the best candidate, trained as long as the comparison took."""
-        *whole_start, start = self.spec.starts
-        kinds = self._candidates(start)
-        if whole_start:
-            wholes = self._candidates(*whole_start)
-            if self.better_start(wholes[0], kinds[0]) is wholes[0]:
-                kinds = self._kinds_that_differ(wholes)
-        best = self.best_kind(kinds)
+        start = self.best_start()
+        best = self.best_of([start, *self._other_kinds(start)])
         if True not in self.spec.multi_outputs or best.variant.multi_output:
             return best
         return self.best_trees(best, self._with_multi_output_trees(best))
 
-    def _candidates(self, start: Any) -> list[Candidate]:
-        """Return a candidate for each kind of chains, from the same start."""
-        n_folds = len(self.folds)
-        has_multi_output = self.spec.multi_output
-        return [
-            Candidate(Variant(start, kind, has_multi_output), [None] * n_folds)
-            for kind in self.spec.kinds
-        ]
+    def best_start(self) -> Candidate:
+        """Return the best candidate of those that differ in their starts only."""
+        candidates = [self._candidate(start) for start in self.spec.starts]
+        wholes = [each for each in candidates if each.variant.start == WHOLE]
+        others = [each for each in candidates if each.variant.start != WHOLE]
+        if not wholes or not others:
+            return self.best_of(candidates)
+        return self.better_start(wholes[0], self.best_of(others))
+
+    def _candidate(self, start: Any) -> Candidate:
+        """Return a candidate from a start, with the first kind of chains."""
+        variant = Variant(start, self.spec.kinds[0], self.spec.multi_output)
+        return self._candidate_of(variant)
+
+    def _candidate_of(self, variant: Variant) -> Candidate:
+        return Candidate(variant, [None] * len(self.folds))
+
+    def _other_kinds(self, best: Candidate) -> list[Candidate]:
+        """Return candidates with other kinds of chains; none if trees add little to the start."""
+        kinds = [kind for kind in self.spec.kinds if kind != best.variant.kind]
+        if kinds and best.variant.start == WHOLE:
+            self.advance([best], [COMPARED_ITERATIONS])
+            if self.stopping.is_reached(best.scores):
+                return []
+        return [self._candidate_of(replace(best.variant, kind=kind)) for kind in kinds]
 
     def _with_multi_output_trees(self, other: Candidate) -> Candidate:
         """Return a candidate with trees for all labels, from the same start."""
         kind = next(kind for kind in self.spec.kinds if kind.has_one_context)
-        variant = Variant(other.variant.start, kind, multi_output=True)
-        return Candidate(variant, [None] * len(self.folds))
+        return self._candidate_of(Variant(other.variant.start, kind, multi_output=True))
 
-    def better_start(self, whole: Candidate, fraction: Candidate) -> Candidate:
-        """Return the better one of all and a fraction of a linear model."""
-        n_iter = COMPARED_ITERATIONS
-        self.advance([whole, fraction], [WHOLE_ITERATIONS, n_iter])
-        while whole.best_score >= fraction.best_score:
+    def better_start(self, whole: Candidate, other: Candidate) -> Candidate:
+        """Return the better one of all of a linear model and another start."""
+        n_iter = max(len(other.scores) - 1, COMPARED_ITERATIONS)
+        self.advance([whole, other], [WHOLE_ITERATIONS, n_iter])
+        while whole.best_score >= other.best_score:
             n_iter += COMPARED_STRIDE
             is_last = n_iter > self._max_compared
-            if is_last or fraction.possible_score(self.stopping) <= whole.best_score:
-                fraction.give_up()
+            if is_last or other.possible_score(self.stopping) <= whole.best_score:
+                other.give_up()
                 return whole
-            self.advance([fraction], [n_iter])
+            self.advance([other], [n_iter])
         whole.give_up()
-        return fraction
+        return other
 
-    def _kinds_that_differ(self, wholes: list[Candidate]) -> list[Candidate]:
-        """Return the kinds from all of a linear model; only the first if trees add little to it."""
-        if len(wholes) == 1:
-            return wholes
-        first = wholes[0]
-        self.advance([first], [COMPARED_ITERATIONS])
-        return [first] if self.stopping.is_reached(first.scores) else wholes
+    def best_of(self, candidates: list[Candidate]) -> Candidate:
+        """Return the best one of candidates that differ in their kinds of chains, or their starts.
 
-    def best_kind(self, kinds: list[Candidate]) -> Candidate:
-        """Return the best one of candidates that differ in their kinds of chains.
-
-        They are trained equally long. Later kinds learn less in their first iterations, and may
+        They are trained equally long. Later ones learn less in their first iterations, and may
         catch up.
         """
-        best = kinds[0]
-        for other in kinds[1:]:
+        best = candidates[0]
+        for other in candidates[1:]:
             n_iter = max(len(best.scores) - 1, COMPARED_ITERATIONS)
             self.advance([best, other], [n_iter, n_iter])
             while n_iter < self._max_compared and other.may_overtake(best):
@@ -194,15 +197,20 @@ class Race:
     def best_trees(self, one_output: Candidate, multi_output: Candidate) -> Candidate:
         """Return the better one of candidates with a tree for each label, and for all labels.
 
-        A tree for all labels learns less, in a fraction of the time. Both are therefore trained
-        until early stopping ends them.
+        A tree for all labels learns less, in a fraction of the time. These are therefore trained
+        until early stopping ends them, and the others until it is clear which ones are better.
         """
-        for candidate in (one_output, multi_output):
-            for _ in self.finish(candidate):
-                pass
-        if multi_output.best_score > one_output.best_score:
-            one_output.give_up()
-            return multi_output
+        for _ in self.finish(multi_output):
+            pass
+        n_iter = max(len(one_output.scores) - 1, COMPARED_ITERATIONS)
+        self.advance([one_output], [n_iter])
+        while one_output.best_score < multi_output.best_score:
+            n_iter += COMPARED_STRIDE
+            is_last = n_iter > self.spec.max_iter
+            if is_last or one_output.possible_score(self.stopping) <= multi_output.best_score:
+                one_output.give_up()
+                return multi_output
+            self.advance([one_output], [n_iter])
         multi_output.give_up()
         return one_output
 

@@ -142,7 +142,7 @@ def _choices(
         training = blocks.at_random(MAX_POSITIONS, SEED)
     folds = make_folds(replace(data, training=training, seed=SEED), rules)
     if spec.n_variants > 1 and folds:
-        guess = Variant(spec.starts[-1], spec.kinds[0], spec.multi_output)
+        guess = Variant(spec.starts[0], spec.kinds[0], spec.multi_output)
         yield Choice(guess, min(COMPARED_ITERATIONS, spec.max_iter), [], is_guess=True)
 
     choice = None

@@ -89,8 +89,9 @@ def _train_by_choice(
             chosen = spec.of(guess.variant)
             used = data
             if guess.is_guess:
-                # Another start is the same linear model with another factor.
-                linear = fit_linear(spec, data, guess.variant.start)
+                if isinstance(guess.variant.start, float):
+                    # Another start may be the same linear model with another factor.
+                    linear = fit_linear(spec, data, guess.variant.start)
                 # The run may release the data, which are needed again after a wrong guess.
                 used = copy(data)
             start = None
