@@ -113,6 +113,13 @@ def test_parameters_reach_the_model(table, run, tmp_path):
     assert {name: parameters[name] for name in expected} == expected
 
 
+def test_the_window_can_be_chosen(table, run, tmp_path):
+    path = tmp_path / "model.treecrf"
+    words = ["--window", "auto", "--max-iter", "2", "--quiet"]
+    assert run("train", table, *TABLE, "--model", path, *words)[0] == 0
+    assert treecrf.load(path).window == "auto"
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

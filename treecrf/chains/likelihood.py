@@ -207,6 +207,9 @@ class Objective(ABC):
     counts: np.ndarray | None = None
     # Turns the values of sequences, or of other items, into the value per position.
     mean: WeightedMean
+    # Log-likelihoods of the sequences, or of other items, at the latest scores; None if the value
+    # is not their mean.
+    likelihoods: np.ndarray | None = None
 
     @abstractmethod
     def constrain(self, scores: np.ndarray) -> None:

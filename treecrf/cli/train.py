@@ -73,7 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--validation", metavar="FILE", help="file with validation data")
     text = f"type of model: {', '.join(LEARNERS)} (default: crf)"
     add("--learner", choices=LEARNERS, default="crf", metavar="NAME", help=text)
-    add("--window", type=_window, metavar="N", help="window: positions on each side, or LEFT,RIGHT")
+    text = "window: positions on each side, LEFT,RIGHT, or auto"
+    add("--window", type=_window, metavar="N", help=text)
     add("--order", type=int, metavar="N", help="number of previous labels that a label depends on")
     add("--max-iter", type=int, metavar="N", help="maximum number of iterations")
     add("--random-state", type=int, metavar="SEED", help="seed of the random number generator")
@@ -194,9 +195,11 @@ def _check_missing_labels(learner: SequenceClassifier, source: Source, data: Fil
 
 
 def _window(text: str) -> Any:
+    if text == "auto":
+        return text
     sides = text.split(",")
     if len(sides) > 2 or not all(side.strip().isdecimal() for side in sides):
-        raise argparse.ArgumentTypeError(f"{text!r}; expected N, or LEFT,RIGHT")
+        raise argparse.ArgumentTypeError(f"{text!r}; expected N, LEFT,RIGHT or auto")
     if len(sides) == 1:
         return int(text)
     return tuple(map(int, sides))

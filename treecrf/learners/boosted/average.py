@@ -134,6 +134,7 @@ def _check_model(i: int, model: Any, first: Any) -> None:
         "order": chain.order == first_chain.order,
         "direction": chain.is_backward == first_chain.is_backward,
         "objective": fitted.objective == first_fitted.objective,
+        "window": chain.encoder.max_window == first_chain.encoder.max_window,
         "columns": _have_equal_columns(chain.encoder, first_chain.encoder),
         "linear start": (chain.start is None) == (first_chain.start is None),
         "constant transitions": has_transitions == first_has_transitions,

@@ -33,6 +33,7 @@ from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.training_scores import TrainingScores
+from treecrf.learners.boosted.windows import AUTO, WINDOWS
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest, check_forest, from_file, to_file
 from treecrf.trees.growing.settings import INTERACTIONS, MAX_DEPTH, TreeSettings
@@ -97,6 +98,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         "monotonic_cst": ["array-like", dict, None],
         "interaction_cst": [StrOptions(set(INTERACTIONS)), list, tuple, set, None],
         "early_stopping": [StrOptions({"auto"}), "boolean"],
+        "window": [StrOptions({AUTO}), numbers.Integral, tuple, list],
         "multi_strategy": [StrOptions({"auto", ONE_OUTPUT, MULTI_OUTPUT})],
         "tol": [Interval(numbers.Real, 0, None, closed="left")],
         "scoring": [StrOptions(SCORINGS), callable],
@@ -148,14 +150,19 @@ class BoostedSequenceClassifier(SequenceLearner):
             stopping = Stopping(self.n_iter_no_change, self.tol)
         is_likelihood = getattr(self, "objective", "log") == "log"
         multi_outputs = multi_outputs_of(self)
+        windows = self._windows()
         settings = {
             "name": type(self).__name__,
             "starts": [None],
             "value_name": "log-likelihood" if is_likelihood else "objective",
             "kind": kind,
             "kinds": (kind,),
-            "window": self._window(),
-            "linear": {"window": self.window, "transitions": self.transitions},
+            "window": windows[0],
+            "windows": windows,
+            "linear": {
+                "window": windows[0] if self.window == AUTO else self.window,
+                "transitions": self.transitions,
+            },
             "tree_settings": common_tree_settings(self, kind.has_curvature),
             "multi_output": multi_outputs[0],
             "multi_outputs": multi_outputs,
@@ -176,6 +183,17 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _kind(self) -> ChainKind:
         """Return what training does with the sequences."""
 
+    def _window(self) -> tuple[int, int]:
+        return WINDOWS[0] if self.window == AUTO else super()._window()
+
+    def _windows(self) -> tuple[tuple[int, int], ...]:
+        """Return the windows to choose from; in a warm start, that of the model."""
+        if self.window != AUTO:
+            return (self._window(),)
+        if self.warm_start and hasattr(self, "_encoder"):
+            return (self._encoder.max_window,)
+        return WINDOWS
+
     # Warm start
 
     def _required_schema(self, earlier: dict) -> InputSchema | None:
@@ -192,9 +210,9 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _fixed_settings(self) -> dict[str, Any]:
         encoder = self._encoder
-        fixed = {
-            "order": self._forest.order, "window": encoder.max_window, "missing": encoder.missing
-        }  # fmt: skip
+        fixed = {"order": self._forest.order, "missing": encoder.missing}
+        if self.window != AUTO:
+            fixed["window"] = encoder.max_window
         if self.multi_strategy != "auto":
             fixed["multi_strategy"] = self.multi_strategy_
         return fixed
@@ -227,9 +245,15 @@ class BoostedSequenceClassifier(SequenceLearner):
         return {
             "classes_": trained.classes,
             "multi_strategy_": strategy_of(trained.forest),
+            "window_": self._window_of(trained.encoder),
             "_encoder": trained.encoder,
             "_forest": trained.forest,
         }
+
+    def _window_of(self, encoder: Encoder) -> tuple[int, int]:
+        """Return the number of positions before and after one, in reading direction."""
+        window = encoder.max_window
+        return window[::-1] if self.direction == "right-to-left" else window
 
     # Predictions
 
@@ -399,6 +423,7 @@ class BoostedSequenceClassifier(SequenceLearner):
         check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
         self._forest = Forest.unpack(len(self.classes_), order, packed)
         self.multi_strategy_ = strategy_of(self._forest)
+        self.window_ = self._window_of(self._encoder)
         self.train_score_ = arrays["train_score"]
         self.validation_score_ = arrays["validation_score"]
         self.feature_importances_ = arrays["feature_importances"]

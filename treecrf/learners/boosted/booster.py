@@ -35,6 +35,11 @@ from treecrf.utils.threads import Threads
 class Validation(Protocol):
     """Sequences that are scored after each iteration."""
 
+    @property
+    def likelihoods(self) -> np.ndarray | None:
+        """The latest log-likelihood of each chain; None if the score is not a mean of them."""
+        return None
+
     def value(self, forest: Forest) -> float:
         """Compute the score under the forest."""
         raise NotImplementedError

@@ -61,9 +61,12 @@ class TreeCRF(BoostedSequenceClassifier):
     Model
 
     order
-    window : int or (int, int), default=0
+    window : int, (int, int) or "auto", default=0
         Number of positions to the left and to the right whose features the trees can use.
-        Offsets outside of all training sequences are left out.
+        Offsets outside of all training sequences are left out. With ``early_stopping``, ``"auto"``
+        chooses among 0, 1, 2, 5, 10, 20 and 50 on each side by cross-validation, see
+        :ref:`windows`; otherwise, and for rows of attributes, it is 0, and in a warm start what the
+        model has.
     transitions
     constant_transitions : "auto" or bool, default="auto"
         Whether the scores of labels after labels are the same at all positions. The trees test the
@@ -199,8 +202,8 @@ class TreeCRF(BoostedSequenceClassifier):
         range in the training data of the linear model.
         ``"pseudo_likelihood"`` starts from scores of 0 and follows the gradient of the
         pseudo-likelihood in the first three iterations, whatever the objective. With
-        ``early_stopping``, ``"auto"`` chooses between ``"linear"`` and all scores of the linear
-        model, by cross-validation; otherwise, it is ``"zero"``.
+        ``early_stopping``, ``"auto"`` chooses among ``"zero"``, ``"linear"`` and all scores of the
+        linear model, by cross-validation; otherwise, it is ``"zero"``.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
 
@@ -277,6 +280,8 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether the scores of labels after labels are the same at all positions.
     multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
         Whether each label has trees of its own, or an iteration has one tree for all labels.
+    window_ : (int, int)
+        Number of positions to the left and to the right whose features the trees can use.
     evals_result_ : dict
         Scores of the sets in ``eval_set``: for each set, ``"valid_0"`` and so on, a dict of float
         arrays of shape ``(n_iter_ + 1,)``, the ``"objective"`` and the metric of ``scoring``.
@@ -333,7 +338,7 @@ class TreeCRF(BoostedSequenceClassifier):
     }
 
     order: int = 1
-    window: Window = 0
+    window: Literal["auto"] | Window = 0
     max_iter: int = 100
     max_leaf_nodes: int = 64
     max_depth: int | None = None

@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from treecrf.encoding.encoded import window_within
 from treecrf.encoding.encoder import Encoder
+from treecrf.inputs.sequences import Description
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.engine import AllExamples, BoostingRun, Engine
@@ -144,8 +146,19 @@ def suited_to(data: TrainingInput, spec: BoostingSpec) -> BoostingSpec:
     has_one_context = any(kind.has_one_context for kind in spec.kinds)
     is_tried = has_one_context and is_small and n_labels >= MANY_LABELS
     if len(spec.multi_outputs) > 1 and not is_tried:
-        return replace(spec, multi_outputs=(spec.multi_output,))
-    return spec
+        spec = replace(spec, multi_outputs=(spec.multi_output,))
+    return replace(spec, windows=suited_windows(spec, data.training.described))
+
+
+def suited_windows(spec: BoostingSpec, described: Description) -> tuple[tuple[int, int], ...]:
+    """Return the windows to choose from that differ on these sequences.
+
+    Authors of rows of attributes have written those of the neighbors as well: there is one.
+    """
+    if described.form == "sparse":
+        return (spec.window,)
+    reach = [window_within(window, described.longest) for window in spec.windows]
+    return tuple(window for i, window in enumerate(spec.windows) if reach[i] not in reach[:i])
 
 
 def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:

@@ -34,7 +34,11 @@ class FoldRun:
     def __init__(
         self, spec: BoostingSpec, fold: TrainingInput, start: LinearCRF | None, threads: Threads
     ):
-        self.n_held_out = len(fold.held_out.codes)
+        held_out = fold.held_out
+        self.n_held_out = len(held_out.codes)
+        # First position of each held-out sequence, and the weights of all positions.
+        self._firsts = held_out.sequences.offsets[:-1]
+        self._weights = np.ones(self.n_held_out) if held_out.weights is None else held_out.weights
         # The run may release the data.
         run = make_run(spec, copy(fold), start, threads)
         self._booster = run.booster
@@ -45,6 +49,26 @@ class FoldRun:
         """Return the scores of the held-out sequences before and after each of the iterations."""
         self._scores += self._held_out.values(self._grown(n_iter))
         return self._scores[: n_iter + 1]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of positions of each held-out sequence, times their weights."""
+        return np.add.reduceat(self._weights, self._firsts)
+
+    def likelihoods(self) -> np.ndarray | None:
+        """Return the log-likelihood of each held-out sequence after the latest iteration.
+
+        It is multiplied by the mean weight of the positions. It is None if scores are not means of
+        log-likelihoods.
+        """
+        values = self._held_out.likelihoods
+        if values is None:
+            return None
+        weights = self._weights
+        if len(values) < len(weights):  # sequences, not single positions
+            lengths = np.diff(self._firsts, append=self.n_held_out)
+            return np.where(self.sizes > 0, values, 0.0) * (self.sizes / lengths)
+        return np.add.reduceat(np.where(weights > 0, values, 0.0) * weights, self._firsts)
 
     def _grown(self, n_iter: int) -> Iterator[Forest]:
         """Yield the forest after each new iteration."""
@@ -140,8 +164,8 @@ class Race:
 
     def _candidate(self, start: Any) -> Candidate:
         """Return a candidate from a start, with the first kind of chains."""
-        variant = Variant(start, self.spec.kinds[0], self.spec.multi_output)
-        return self._candidate_of(variant)
+        spec = self.spec
+        return self._candidate_of(Variant(start, spec.kinds[0], spec.multi_output, spec.window))
 
     def _candidate_of(self, variant: Variant) -> Candidate:
         return Candidate(variant, [None] * len(self.folds))
@@ -158,7 +182,7 @@ class Race:
     def _with_multi_output_trees(self, other: Candidate) -> Candidate:
         """Return a candidate with trees for all labels, from the same start."""
         kind = next(kind for kind in self.spec.kinds if kind.has_one_context)
-        return self._candidate_of(Variant(other.variant.start, kind, multi_output=True))
+        return self._candidate_of(replace(other.variant, kind=kind, multi_output=True))
 
     def better_start(self, whole: Candidate, other: Candidate) -> Candidate:
         """Return the better one of all of a linear model and another start."""

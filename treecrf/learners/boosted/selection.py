@@ -13,6 +13,7 @@ from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.folds import N_FOLDS, in_blocks, make_folds
 from treecrf.learners.boosted.race import COMPARED_ITERATIONS, Candidate, Race
 from treecrf.learners.boosted.spec import BoostingSpec, Variant
+from treecrf.learners.boosted.windows import with_best_window
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Background, Threads
 
@@ -92,7 +93,8 @@ def default_choice(spec: BoostingSpec) -> Choice:
     start = None
     if len(spec.starts) == 1:
         start = spec.starts[0]
-    return Choice(Variant(start, spec.kind, spec.multi_output), spec.max_iter, [])
+    variant = Variant(start, spec.kind, spec.multi_output, spec.window)
+    return Choice(variant, spec.max_iter, [])
 
 
 def choose(spec: BoostingSpec, data: TrainingInput) -> Choice:
@@ -141,8 +143,9 @@ def _choices(
         blocks = in_blocks(training, MAX_POSITIONS, N_FOLDS, rules)
         training = blocks.at_random(MAX_POSITIONS, SEED)
     folds = make_folds(replace(data, training=training, seed=SEED), rules)
+    spec = with_best_window(spec, folds)
     if spec.n_variants > 1 and folds:
-        guess = Variant(spec.starts[0], spec.kinds[0], spec.multi_output)
+        guess = Variant(spec.starts[0], spec.kinds[0], spec.multi_output, spec.window)
         yield Choice(guess, min(COMPARED_ITERATIONS, spec.max_iter), [], is_guess=True)
 
     choice = None

@@ -61,6 +61,7 @@ class Variant:
     start: Any  # an item of ``BoostingSpec.starts``
     kind: ChainKind  # an item of ``BoostingSpec.kinds``
     multi_output: bool = False  # an item of ``BoostingSpec.multi_outputs``
+    window: tuple[int, int] = (0, 0)  # an item of ``BoostingSpec.windows``
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class BoostingSpec:
     value_name: str  # name of the objective in the progress display
     kind: ChainKind  # that is chosen, or the first one to choose from
     kinds: tuple[ChainKind, ...]  # to choose from
-    window: tuple[int, int]
+    window: tuple[int, int]  # that is chosen, or the first one to choose from
+    windows: tuple[tuple[int, int], ...]  # to choose from, ascending
     starts: list  # to choose from: factors of a linear model to be fitted, a LinearCRF, or None
     linear: dict[str, Any]  # parameters of a linear model to start from
     scoring: Any  # a result of `resolved_scoring`
@@ -104,12 +106,20 @@ class BoostingSpec:
     @property
     def n_variants(self) -> int:
         """Number of models to choose from."""
-        return len(self.starts) * len(self.kinds) * len(self.multi_outputs)
+        n_models = len(self.starts) * len(self.kinds) * len(self.multi_outputs)
+        return n_models * len(self.windows)
+
+    def within(self, window: tuple[int, int]) -> BoostingSpec:
+        """Return the settings with a window that was chosen, for the trees and for the start."""
+        if self.windows == (window,):
+            return self
+        linear = self.linear | {"window": window}
+        return replace(self, window=window, windows=(window,), linear=linear)
 
     def of(self, variant: Variant) -> BoostingSpec:
         """Return the settings with a variant that was chosen."""
         return replace(
-            self,
+            self.within(variant.window),
             starts=[variant.start],
             kind=variant.kind,
             kinds=(variant.kind,),

@@ -91,7 +91,7 @@ def _train_by_choice(
             if guess.is_guess:
                 if isinstance(guess.variant.start, float):
                     # Another start may be the same linear model with another factor.
-                    linear = fit_linear(spec, data, guess.variant.start)
+                    linear = fit_linear(chosen, data, guess.variant.start)
                 # The run may release the data, which are needed again after a wrong guess.
                 used = copy(data)
             start = None

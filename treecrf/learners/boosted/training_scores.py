@@ -26,6 +26,11 @@ class TrainingScores(Validation, Protocol):
     objective: Any
 
     @property
+    def likelihoods(self) -> np.ndarray | None:
+        """The latest log-likelihood of each chain; None if the objective is another one."""
+        return self.objective.likelihoods
+
+    @property
     def source(self) -> Any:
         """What the objective is computed from."""
         raise NotImplementedError

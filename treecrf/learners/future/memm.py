@@ -71,6 +71,9 @@ class FutureFeatureMEMM(LocalClassifier):
 
     Parameters
     ----------
+    window : int or (int, int), default=0
+        Number of positions to the left and to the right whose features the trees can use.
+        Offsets outside of all training sequences are left out.
     max_iter : int, default=500
         Maximum number of boosting iterations between two discoveries.
     max_depth : int or None, default=None
@@ -171,6 +174,7 @@ class FutureFeatureMEMM(LocalClassifier):
 
     _parameter_constraints: ClassVar[dict] = {
         **LocalClassifier._parameter_constraints,
+        "window": [numbers.Integral, tuple, list],
         "early_stopping": ["boolean"],
         "bag_size": [
             Interval(numbers.Integral, 1, 2**31 - 1, closed="both"), StrOptions({"auto", "to_end"})

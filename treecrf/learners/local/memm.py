@@ -138,7 +138,7 @@ class TreeMEMM(LocalClassifier):
     """
 
     order: int = 1
-    window: Window = 0
+    window: Literal["auto"] | Window = 0
     max_iter: int = 100
     max_leaf_nodes: int = 64
     max_depth: int | None = None

@@ -202,7 +202,7 @@ class SlidingWindowClassifier(WindowClassifier):
     order = 0
 
     estimator: Any = field(default=None, kw_only=False)
-    window: Window = 0
+    window: Literal["auto"] | Window = 0
     max_iter: int = 100
     max_leaf_nodes: int = 64
     max_depth: int | None = None
@@ -304,7 +304,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     direction: Literal["left-to-right", "right-to-left"] = "left-to-right"
     order: int = 1
     cv: int | None = None
-    window: Window = 0
+    window: Literal["auto"] | Window = 0
     max_iter: int = 100
     max_leaf_nodes: int = 64
     max_depth: int | None = None

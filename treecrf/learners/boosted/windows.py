@@ -1,0 +1,106 @@
+"""The window of the trees, chosen on folds: wide ones are tried as long as they help."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from treecrf.learners.base.training_data import TrainingInput
+from treecrf.learners.boosted.race import FoldRun
+from treecrf.learners.boosted.spec import BoostingSpec, Variant
+from treecrf.learners.boosted.starts import make_start
+from treecrf.utils.threads import Threads
+
+# Value of the parameter ``window`` that stands for a choice.
+AUTO = "auto"
+# Positions on each side, to choose from.
+WINDOWS = tuple((n, n) for n in (0, 1, 2, 5, 10, 20, 50))
+# Up to this one, all windows are tried, because single offsets may be of no use. Wider ones take
+# more time.
+SURELY_TRIED = (5, 5)
+# Windows are compared after this number of iterations with at most this number of leaves, by the
+# variant that takes the least time. On held-out data, more iterations and leaves and other variants
+# chose much the same windows.
+COMPARED_ITERATIONS = 8
+COMPARED_LEAVES = 16
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A window, and scores of the held-out sequences of all folds."""
+
+    window: tuple[int, int]
+    score: float  # best mean of the folds
+    # Log-likelihood of each sequence after the last iteration, and its number of positions, times
+    # its weight; None if the score is not a mean of them.
+    likelihoods: np.ndarray | None
+    sizes: np.ndarray
+
+    def is_as_good_as(self, best: Trial) -> bool:
+        """Return whether the best score is higher by at most one standard error of the difference.
+
+        Without likelihoods, no difference is an error.
+        """
+        error = 0.0
+        if self.likelihoods is not None:
+            error = standard_error(best.likelihoods - self.likelihoods, self.sizes)
+        return best.score - self.score <= error
+
+
+def standard_error(sums: np.ndarray, sizes: np.ndarray) -> float:
+    """Return the standard error of the mean of sums over items of different sizes.
+
+    It does not depend on the order of the items.
+    """
+    n = len(sums)
+    if n < 2:
+        return 0.0
+    total = math.fsum(sizes)
+    deviations = sums - math.fsum(sums) / total * sizes
+    return math.sqrt(math.fsum(deviations**2) * n / (n - 1)) / total
+
+
+def with_best_window(spec: BoostingSpec, folds: list[TrainingInput]) -> BoostingSpec:
+    """Return the settings with the window that is best on the folds.
+
+    One window is tried at a time, the smallest first, and wide ones as long as scores rise. The
+    smallest one is chosen that is as good as the best one within a standard error.
+    """
+    if len(spec.windows) == 1 or not folds:
+        return spec
+    trials: list[Trial] = []
+    with Threads(spec.n_jobs) as threads:
+        for window in spec.windows:
+            trials.append(tried(spec.within(window), folds, threads))
+            best = max(trials, key=lambda trial: trial.score)
+            if window >= SURELY_TRIED and best is not trials[-1]:
+                break
+    return spec.within(next(trial for trial in trials if trial.is_as_good_as(best)).window)
+
+
+def tried(spec: BoostingSpec, folds: list[TrainingInput], threads: Threads) -> Trial:
+    """Train on all folds for some iterations, with the variant that takes the least time."""
+    kind = next((kind for kind in spec.kinds if kind.has_one_context), spec.kinds[0])
+    is_multi_output = True in spec.multi_outputs and kind.has_one_context
+    variant = Variant(spec.starts[-1], kind, is_multi_output, spec.window)
+    n_iter = min(COMPARED_ITERATIONS, spec.max_iter)
+    n_inner = max(1, threads.n_threads // len(folds))
+    with Threads(n_inner) as inner:
+        n_leaves = min(COMPARED_LEAVES, spec.tree_settings.max_leaf_nodes)
+        tree_settings = replace(spec.tree_settings, max_leaf_nodes=n_leaves)
+        chosen = replace(spec.of(variant), tree_settings=tree_settings, n_jobs=n_inner)
+
+        def results(fold: TrainingInput) -> tuple[list[float], np.ndarray | None, np.ndarray]:
+            start = make_start(chosen, fold, variant.start)
+            run = FoldRun(chosen, fold, start, inner)
+            return run.scores(n_iter), run.likelihoods(), run.sizes
+
+        scores, likelihoods, sizes = zip(*threads.map(results, folds), strict=True)
+    n_held_out = [len(fold.held_out.codes) for fold in folds]
+    score = float(np.average(scores, axis=0, weights=n_held_out).max())
+    joined = None
+    if likelihoods[0] is not None:
+        joined = np.concatenate(likelihoods)
+    return Trial(spec.window, score, joined, np.concatenate(sizes))
