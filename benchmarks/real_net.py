@@ -11,9 +11,9 @@ from torch import nn
 
 N_CHANNELS = 32
 DILATIONS = (1, 2, 4, 8)  # with kernels of 5 positions, a label depends on 30 rows on each side
-N_EPOCHS = 40
+N_EPOCHS = 60
 PATIENCE = 8
-BATCH_POSITIONS = 2000
+BATCH_POSITIONS = 500
 
 Sequences = list[np.ndarray]
 

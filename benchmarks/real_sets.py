@@ -167,7 +167,7 @@ GESTURES = ("rest", "flexion", "extension", "radial", "ulnar", "pronation", "sup
     "MIT",
 )
 def read_muscles(folder: Path) -> LabeledSequences:
-    """Seven gestures of the hand and rest, from eight electrodes on the forearm, of 12 persons.
+    """Seven gestures of the hand and rest, from eight electrodes on the forearm, of six persons.
 
     Mean absolute value and mean absolute change over a fifth of a second (40 samples).
     """
@@ -209,7 +209,7 @@ PHONE_COLUMNS = [
 def read_days(folder: Path) -> LabeledSequences:
     """Postures of ten persons in their daily lives (ExtraSensory), each minute, from their phones.
 
-    Stretches of 20 labeled minutes or more, at most 200 minutes each; many sensors are missing.
+    Stretches of 20 labeled minutes or more, at most 100 minutes each; many sensors are missing.
     """
     tables, labels, names = [], [], []
     for i, path in enumerate(sorted(folder.glob("user_data/*.csv.gz"))):
@@ -221,8 +221,8 @@ def read_days(folder: Path) -> LabeledSequences:
         for j in np.unique(stretch):
             rows = np.flatnonzero(stretch == j)
             if len(rows) >= 20:
-                tables.append(minutes[PHONE_COLUMNS].iloc[rows[:200]])
-                labels.append(postures[rows[:200]])
+                tables.append(minutes[PHONE_COLUMNS].iloc[rows[:100]])
+                labels.append(postures[rows[:100]])
                 names.append(f"{i}/{j}")
     return labeled(tables, labels, names, folds_by_person(names, 2))
 
