@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 # From the lowest layer to the highest. The packages of one layer do not import each other, except
 # that "+" joins a package and its module at a fixed path.
 LAYERS = [
-    "_version", "utils", "inputs", "inputs.large", "datasets", "encoding", "metrics",
+    "_version", "utils", "inputs", "preprocessing", "inputs.large", "datasets", "encoding",
+    "metrics",
     "chains+_inference",
     "chains.factored", "chains.beam chains.local chains.losses chains.sampled",
     "chains.objectives",

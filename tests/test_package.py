@@ -17,7 +17,9 @@ import treecrf
 
 ROOT = Path(__file__).parents[1]
 SOURCES = {".py", ".pyx", ".pxd", ".h"}
-SUB_PACKAGES = ["annotation", "datasets", "inspection", "metrics", "papers", "plotting"]
+SUB_PACKAGES = [
+    "annotation", "datasets", "inspection", "metrics", "papers", "plotting", "preprocessing",
+]  # fmt: skip
 # Optional, or slow to import.
 NOT_IMPORTED = [
     "argcomplete", "matplotlib", "narwhals", "pandas", "polars", "pyarrow", "seqeval", "tqdm",

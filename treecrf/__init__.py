@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from treecrf import metrics as metrics
     from treecrf import papers as papers
     from treecrf import plotting as plotting
+    from treecrf import preprocessing as preprocessing
     from treecrf.inputs.dataset import split as split
     from treecrf.learners.base.stream import Stream as Stream
     from treecrf.learners.boosted.average import average as average
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     )
     from treecrf.learners.structured.perceptron import StructuredPerceptron as StructuredPerceptron
     from treecrf.learners.structured.svm import StructuredSVM as StructuredSVM
+    from treecrf.preprocessing.streams import stream as stream
     from treecrf.utils.model_file import ModelFileError as ModelFileError
 
 _SUB_PACKAGES = (
@@ -62,6 +64,7 @@ _SUB_PACKAGES = (
     "metrics",
     "papers",
     "plotting",
+    "preprocessing",
 )
 # The modules of all other names. They are imported when a name is first used, so that the command
 # line starts at once.
@@ -88,6 +91,7 @@ _HOMES = {
     "flatten": "treecrf.learners.flat.model",
     "load": "treecrf.learners.registry",
     "split": "treecrf.inputs.dataset",
+    "stream": "treecrf.preprocessing.streams",
 }
 __all__ = sorted([*_SUB_PACKAGES, *_HOMES, "__version__"])
 

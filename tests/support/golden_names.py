@@ -29,6 +29,7 @@ MODULES = (
     "metrics",
     "papers",
     "plotting",
+    "preprocessing",
 )
 
 

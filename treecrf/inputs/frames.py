@@ -72,6 +72,16 @@ def segmentation_of(X: Any, lengths: Any, groups: Any, may_be_empty: bool = Fals
     return Segmentation(None, keys, may_be_empty, names=tuple(names))
 
 
+def group_column(X: Any, group: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+    """Return the names of the groups in training, if X is one data frame with all of them."""
+    if group is None or not is_frame(X):
+        return None
+    names = {group} if isinstance(group, str) else set(group)
+    if names <= {*column_names(X), *index_levels(X)}:
+        return group
+    return None
+
+
 def index_levels(X: Any) -> list:
     """Return the names of the levels of the index of a data frame of pandas."""
     return list(getattr(getattr(X, "index", None), "names", []))

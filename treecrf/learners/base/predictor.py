@@ -21,7 +21,7 @@ from treecrf.inputs.data_warnings import (
 )
 from treecrf.inputs.dataset import ColumnNames, RawData, read_weights
 from treecrf.inputs.forms import is_frame
-from treecrf.inputs.frames import index_levels, segmentation_of, without_columns
+from treecrf.inputs.frames import group_column, segmentation_of, without_columns
 from treecrf.inputs.labels import Labels, as_labels, check_kind
 from treecrf.inputs.offsets import Segmentation, reversed_positions, runs, split_sequences
 from treecrf.inputs.paths import are_batches
@@ -160,13 +160,7 @@ class Predictor:
 
     def group_column(self, X: Any) -> str | tuple[str, ...] | None:
         """Return the names of the groups in training, if X is one data frame with all of them."""
-        groups = self.columns.group
-        if groups is None or not is_frame(X):
-            return None
-        names = {groups} if isinstance(groups, str) else set(groups)
-        if names <= {*column_names(X), *index_levels(X)}:
-            return groups
-        return None
+        return group_column(X, self.columns.group)
 
     def labels_of(self, X: Any, y: Any) -> Any:
         """Return y, by default the name of the column of labels in training; TypeError without."""

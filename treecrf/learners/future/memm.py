@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.forms import are_dicts, is_frame
+from treecrf.inputs.added_columns import with_columns
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.fitted import fitted_model
@@ -486,12 +485,12 @@ class FutureFeatures(
         names = self._names()
         if segmentation.is_long:
             bags = values[..., 1]
-            return _appended(X, bags, names) if self.append else bags
+            return with_columns(X, bags, names) if self.append else bags
         bags = [sequence_values[..., 1] for sequence_values in values]
         if not self.append:
             return bags
         return [
-            _appended(x, table, names) if len(table) else x  # an empty sequence has any form
+            with_columns(x, table, names) if len(table) else x  # an empty sequence has any form
             for x, table in zip(X, bags, strict=True)
         ]
 
@@ -535,32 +534,3 @@ class FutureFeatures(
     def _names(self) -> list[str]:
         n_features = len(fitted_model(self.estimator_).chain.encoder.features)
         return [f"future{k}" for k in range(n_features)]
-
-
-def _appended(x: Any, values: np.ndarray, names: list[str]) -> Any:
-    """Append columns to a sequence, which keeps its form."""
-    if sparse.issparse(x):
-        return sparse.hstack([x, sparse.csr_array(values)], format="csr")
-    if is_frame(x):
-        return _with_columns(x, values, names)
-    if are_dicts(x):
-        rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
-        return [{**features, **more} for features, more in zip(x, rows, strict=True)]
-    table = np.asarray(list(x) if isinstance(x, str) else x)
-    if table.ndim == 1:
-        table = table[:, None]
-        # Numbers that are symbols remain categorical only as strings.
-        table = table.astype(str)
-    kind = np.float64 if table.dtype.kind in "biuf" else object
-    return np.hstack([table.astype(kind), values.astype(kind)])
-
-
-def _with_columns(frame: Any, values: np.ndarray, names: list[str]) -> Any:
-    import narwhals.stable.v2 as nw
-
-    table = nw.from_native(frame, eager_only=True)
-    added = [
-        nw.new_series(name, column.tolist(), nw.Float64, backend=table.implementation)
-        for name, column in zip(names, values.T, strict=True)
-    ]
-    return table.with_columns(*added).to_native()

@@ -1,0 +1,334 @@
+"""Online transformation of a sequence, and pipelines that label it while it arrives."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.inputs.forms import is_frame
+from treecrf.inputs.offsets import Segmentation
+
+if TYPE_CHECKING:
+    from treecrf.preprocessing.transformer import SequenceTransformer
+
+
+class TransformerStream:
+    """Transforms a sequence online, one position after another.
+
+    Made by the method ``stream`` of a fitted transformer, such as `RollingFeatures.stream`. Each
+    call of `push` takes the same time on average, however long the sequence has become.
+
+    Parameters
+    ----------
+    transformer : RollingFeatures or SequenceScaler
+        A fitted transformer. The stream does not change if it is fitted again.
+
+    Attributes
+    ----------
+    n_pushed : int
+        Number of positions of the current sequence so far.
+    delay : int
+        Number of positions by which results lag behind.
+
+    Examples
+    --------
+    >>> from treecrf.preprocessing import RollingFeatures
+    >>> rolling = RollingFeatures(windows=3, statistics="mean", keep=False)
+    >>> stream = rolling.fit([[[1.0], [2.0]]]).stream()
+    >>> stream.delay
+    1
+    >>> [stream.push([value]) for value in (4.0, 6.0, 8.0)]
+    [None, array([5.]), array([6.])]
+    >>> stream.finish()
+    [array([7.])]
+    """
+
+    def __init__(self, transformer: SequenceTransformer):
+        check_is_fitted(transformer)
+        self._transformer = copy.copy(transformer)
+        self._online = transformer._online()
+        self.delay = self._online.delay
+        self.reset()
+
+    def reset(self) -> TransformerStream:
+        """Start a new sequence, and forget the current one.
+
+        Returns
+        -------
+        self : TransformerStream
+        """
+        self.n_pushed = 0
+        # The rows that have no results yet.
+        self._rows: deque = deque()
+        self._online.reset()
+        return self
+
+    def push(self, row: Any) -> Any:
+        """Add a position to the sequence.
+
+        Parameters
+        ----------
+        row : object
+            One position of the input: a dict, or a 1-D array, sparse row or list of values.
+
+        Returns
+        -------
+        object or None
+            The transformed row ``delay`` positions before, a dict or an array. None for the first
+            ``delay`` positions of a sequence.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the row does not match the data in `fit`. The stream then remains unchanged.
+        """
+        sequence = _sequence_of(row)
+        numbers = self._read(sequence)
+        self._rows.append(sequence)
+        self.n_pushed += 1
+        return self._result(self._online.push(numbers))
+
+    def finish(self) -> list:
+        """End the sequence, and start a new one.
+
+        Returns
+        -------
+        list
+            The transformed rows of the remaining positions, at most the last ``delay``.
+        """
+        missing = np.full(len(self._transformer._chosen), np.nan)
+        results = [self._result(self._online.push(missing)) for _ in range(self.delay)]
+        self.reset()
+        return [row for row in results if row is not None]
+
+    def _read(self, sequence: Any) -> np.ndarray:
+        """Check a row; return the numbers that features are computed of."""
+        transformer = self._transformer
+        try:
+            sequences = transformer._read(
+                [sequence], Segmentation(), transformer._schema, transformer._others
+            )
+            return transformer._numbers(sequences)[0]
+        except (ValueError, TypeError) as error:
+            message = re.sub(r"^sequence 0(, position 0)?", f"position {self.n_pushed}", str(error))
+            raise type(error)(message) from None
+
+    def _result(self, values: np.ndarray | None) -> Any:
+        """Return the oldest row with its new values, if they are known."""
+        if values is None:
+            return None
+        rows = self._transformer._with_values(self._rows.popleft(), values[np.newaxis])
+        return rows.toarray()[0] if sparse.issparse(rows) else rows[0]
+
+
+class PipelineStream:
+    """Labels a sequence online with a pipeline, one position after another.
+
+    Made by `treecrf.stream`. It has the methods of `treecrf.Stream`.
+
+    Parameters
+    ----------
+    transformers : list of streams
+        Streams of the transformers, in their order.
+    model : treecrf.Stream
+        The stream of the last step.
+
+    Attributes
+    ----------
+    n_pushed : int
+        Number of positions of the current sequence so far.
+    delay : int
+        Number of positions by which results lag behind: the sum of the delays of the steps.
+    """
+
+    def __init__(self, transformers: list, model: Any):
+        self._transformers = transformers
+        self._model = model
+        self.delay = sum(step.delay for step in (*transformers, model))
+        self.n_pushed = 0
+
+    def reset(self) -> PipelineStream:
+        """Start a new sequence, and forget the current one.
+
+        Returns
+        -------
+        self : PipelineStream
+        """
+        for step in (*self._transformers, self._model):
+            step.reset()
+        self.n_pushed = 0
+        return self
+
+    def push(self, row: Any) -> np.ndarray | None:
+        """Add a position to the sequence.
+
+        Parameters
+        ----------
+        row : object
+            One position of the input of the pipeline: a dict, or a 1-D array or list of values.
+
+        Returns
+        -------
+        float array of shape (n_classes,) or None
+            Probabilities of the labels ``delay`` positions before, given the input so far. None for
+            the first ``delay`` positions of a sequence.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the row does not match the training data. The stream then remains unchanged.
+        """
+        probabilities = self._passed_on(row, 0)
+        self.n_pushed += 1
+        return probabilities
+
+    def finish(self) -> list[np.ndarray]:
+        """End the sequence, and start a new one.
+
+        Returns
+        -------
+        list of float arrays of shape (n_classes,)
+            Probabilities of the labels of the remaining positions, at most the last ``delay``.
+        """
+        results = []
+        for i, step in enumerate(self._transformers):
+            results += [self._passed_on(row, i + 1) for row in step.finish()]
+        results += self._model.finish()
+        self.n_pushed = 0
+        return [p for p in results if p is not None]
+
+    def _passed_on(self, row: Any, first: int) -> np.ndarray | None:
+        """Push a row through the steps from one on."""
+        for step in self._transformers[first:]:
+            row = step.push(row)
+            if row is None:
+                return None
+        return self._model.push(row)
+
+
+class RowStream:
+    """Transforms one row after another with a transformer that treats each row alone."""
+
+    delay = 0
+
+    def __init__(self, transformer: Any):
+        self._transformer = transformer
+        # A transformer of lists of sequences has the transformer of rows inside.
+        self._is_listed = not type(transformer).__module__.startswith("sklearn.")
+
+    def reset(self) -> None:
+        """Do nothing; no row depends on another one."""
+
+    def push(self, row: Any) -> Any:
+        """Return the transformed row."""
+        table = _sequence_of(row)
+        if hasattr(self._transformer, "feature_names_in_"):
+            table = _one_row_frame(table, self._transformer.feature_names_in_)
+        if self._is_listed:
+            result = self._transformer.transform([table])[0]
+        else:
+            result = self._transformer.transform(table)
+        if sparse.issparse(result):
+            return result.toarray()[0]
+        return _first_row(result) if is_frame(result) else result[0]
+
+    def finish(self) -> list:
+        """Return the rows that remain: none."""
+        return []
+
+
+def stream(model: Any, lag: int = 0) -> Any:
+    """Return a stream that labels a sequence online with a fitted model or pipeline.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        A fitted model with the method ``stream``, or a pipeline whose last step is one. Its
+        transformers are those of `treecrf.preprocessing`, transformers of scikit-learn that treat
+        each row alone, and `PerSequence` of these.
+    lag : int, default=0
+        Number of further positions that the probabilities of a position depend on.
+
+    Returns
+    -------
+    Stream or PipelineStream
+
+    Raises
+    ------
+    NotFittedError
+        Before ``fit``.
+    TypeError
+        If a step cannot transform a sequence online.
+    ValueError
+        If a transformer needs the whole sequence, or ``lag`` is invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import treecrf
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from treecrf.preprocessing import RollingFeatures
+    >>> rng = np.random.default_rng(0)
+    >>> y = [np.repeat(["on", "off", "on"], [9, 20, 6]) for _ in range(8)]
+    >>> X = [50 * rng.random() + (labels == "on")[:, None] for labels in y]
+    >>> rolling = RollingFeatures(windows=25, centered=False)
+    >>> pipe = make_pipeline(rolling, treecrf.TreeCRF(max_iter=5)).fit(X, y)
+    >>> stream = treecrf.stream(pipe)
+    >>> [stream.push(row).shape for row in X[0][:2]]
+    [(2,), (2,)]
+    """
+    if not isinstance(model, Pipeline):
+        return model.stream(lag)
+    steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
+    return PipelineStream(
+        [_stream_of(name, step) for name, step in steps], model.steps[-1][1].stream(lag)
+    )
+
+
+def _stream_of(name: str, step: Any) -> Any:
+    """Return the stream of a transformer."""
+    if hasattr(step, "stream"):
+        return step.stream()
+    inner = getattr(step, "transformer_", step)
+    parts = [inner, *(inner.get_params() if hasattr(inner, "get_params") else {}).values()]
+    is_of_rows = type(inner).__module__.startswith("sklearn.")
+    if not is_of_rows or any(isinstance(part, FunctionTransformer) for part in parts):
+        raise TypeError(
+            f"the step {name!r} is a {type(step).__name__}, which may need several rows at once; "
+            "expected a transformer with the method stream, or one of scikit-learn that treats "
+            "each row alone"
+        )
+    return RowStream(step)
+
+
+def _sequence_of(row: Any) -> Any:
+    """Return a sequence of one row, which is copied: the caller may use the object again."""
+    if sparse.issparse(row):
+        row = row.toarray().ravel()
+    if isinstance(row, np.ndarray):
+        return row[np.newaxis].copy()
+    return [copy.copy(row)]
+
+
+def _one_row_frame(table: Any, names: np.ndarray) -> Any:
+    """Return a row of a dict or of values as a data frame of pandas."""
+    import pandas as pd
+
+    if isinstance(table[0], dict):
+        return pd.DataFrame([[table[0].get(name) for name in names]], columns=list(names))
+    return pd.DataFrame([list(table[0])], columns=list(names))
+
+
+def _first_row(frame: Any) -> dict:
+    """Return the first row of a data frame as a dict."""
+    import narwhals.stable.v2 as narwhals
+
+    return narwhals.from_native(frame, eager_only=True).rows(named=True)[0]

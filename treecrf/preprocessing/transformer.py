@@ -1,0 +1,379 @@
+"""What transformers of sequences share: reading numbers, and returning the form of the input."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn import get_config
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from treecrf.inputs.added_columns import with_columns, with_numbered_names, without_names
+from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData, as_sequences
+from treecrf.inputs.forms import are_dicts, is_frame
+from treecrf.inputs.frames import as_groups, group_column, segmentation_of, without_columns
+from treecrf.inputs.offsets import Segmentation, position_name, split_sequences
+from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences
+from treecrf.inputs.values import closest_name, short_repr
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
+from treecrf.utils.validation import DocumentationLink
+
+# Sums of squares of larger numbers may be outside the range of float64.
+MAX_NUMBER = 1e140
+
+
+class SequenceTransformer(
+    DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
+    """A transformer that appends columns of numbers to sequences, computed from their numbers.
+
+    Subclasses have the parameters ``columns`` and ``keep``.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "columns": ["array-like", None],
+        "keep": ["boolean"],
+    }
+    _doc_link_template = DocumentationLink._doc_link_template.replace(
+        "treecrf.{", "treecrf.preprocessing.{"
+    )
+
+    columns: ArrayLike | None
+    keep: bool
+
+    @abstractmethod
+    def _names_of(self, name: str) -> list[str]:
+        """Return the names of the new columns for a column of this name."""
+
+    @abstractmethod
+    def _compute(self, table: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """Compute the new columns of all positions from float64 columns (n_positions, n_chosen)."""
+
+    # Training
+
+    def fit(
+        self,
+        X: SequencesLike,
+        y: LabelsLike | str | None = None,
+        *,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> Self:
+        """Find the columns to compute features of; no values are learned.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long table of all
+            Arrays, sparse matrices, data frames, or lists of dicts. Columns of strings and other
+            categories are passed on.
+        y : ignored
+            If it names a column of data frames with the labels, this column is passed on.
+        lengths, groups : optional
+            Sequences of a long table, as in `TreeCRF.fit`.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or a sequence is invalid, or there are no columns of numbers.
+        """
+        self._validate_params()
+        self._check_parameters()
+        X = _listed(X)
+        raw = RawData(X, y, segmentation_of(X, lengths, groups))
+        resolved = raw.resolved()
+        schema = self._read(resolved.X, resolved.segmentation).schema
+        self._schema = schema
+        self._others = raw.columns
+        self._chosen = self._choose(schema)
+        self.n_features_in_ = schema.n_features
+        vars(self).pop("feature_names_in_", None)
+        if schema.names is not None:
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        self._check_names()
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise an error for parameters that do not fit together."""
+
+    def _choose(self, schema: InputSchema) -> np.ndarray:
+        """Return the indices of the columns that features are computed of."""
+        numbers = np.flatnonzero(schema.kinds != CATEGORY)
+        if self.columns is None:
+            chosen = numbers
+        else:
+            items = np.asarray(self.columns, dtype=object).tolist()
+            chosen = np.array([_index_of(item, schema) for item in items], dtype=np.intp)
+        if not len(chosen):
+            raise ValueError(
+                f"X has no columns of numbers or booleans; {type(self).__name__} needs at least one"
+            )
+        others = np.setdiff1d(chosen, numbers)
+        if len(others):
+            raise ValueError(
+                f"{schema.column(int(others[0]))} holds categories; expected columns of numbers or "
+                "booleans"
+            )
+        return np.unique(chosen)
+
+    def _check_names(self) -> None:
+        """Raise ValueError if a new column has the name of another one."""
+        names = self.get_feature_names_out().tolist()
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(
+                f"the new column {twice!r} has the name of a column of X; rename that one"
+            )
+
+    # Transformation
+
+    def transform(
+        self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
+    ) -> Any:
+        """Compute the features of sequences.
+
+        Parameters
+        ----------
+        X : list of sequences, or one long table of all
+            With the columns of the data in `fit`. Data frames may also have the columns of groups
+            and labels, which are passed on.
+        lengths, groups : optional
+            Sequences of a long table. By default, the column that ``groups`` named in `fit`.
+
+        Returns
+        -------
+        list of sequences, or one long table
+            In the form of X, with the columns that `get_feature_names_out` names. New columns are
+            float64.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError, TypeError
+            If X does not match the data in `fit`. The message names the place.
+        """
+        check_is_fitted(self)
+        X = _listed(X)
+        if lengths is None and groups is None:
+            groups = group_column(X, self._others.group)
+        segmentation = segmentation_of(X, lengths, groups, may_be_empty=True)
+        X = as_groups(X, "X")
+        sequences = self._read(X, segmentation, self._schema, self._others)
+        values = self._compute(self._numbers(sequences), sequences.offsets)
+        if segmentation.is_long:
+            return self._output(X, values)
+        parts = split_sequences(values, sequences.offsets)
+        return [self._output(x, part) for x, part in zip(X, parts, strict=True)]
+
+    def fit_transform(
+        self,
+        X: SequencesLike,
+        y: LabelsLike | str | None = None,
+        *,
+        lengths: LengthsLike = None,
+        groups: GroupsLike = None,
+    ) -> Any:
+        """Call `fit`, and `transform` the same sequences.
+
+        Parameters
+        ----------
+        X, y, lengths, groups
+            As in `fit`.
+
+        Returns
+        -------
+        list of sequences, or one long table
+            As in `transform`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `fit`.
+        """
+        X = _listed(X)
+        self.fit(X, y, lengths=lengths, groups=groups)
+        return self.transform(X, lengths=lengths, groups=groups)
+
+    def _read(
+        self,
+        X: Any,
+        segmentation: Segmentation,
+        schema: InputSchema | None = None,
+        others: ColumnNames = NO_NAMES,
+    ) -> Sequences:
+        """Check sequences, without the columns of labels and groups."""
+        names = others.names - segmentation.group_columns
+        if names:
+            X = without_columns(X, names)
+        sequences = as_sequences(X, schema, segmentation)
+        if sequences.n_positions and (sequences.form == "symbols" or sequences.are_symbols):
+            raise TypeError(
+                f"X holds symbols; {type(self).__name__} expects sequences of numbers: 2-D arrays, "
+                "data frames, sparse matrices or lists of dicts"
+            )
+        return sequences
+
+    def _numbers(self, sequences: Sequences) -> np.ndarray:
+        """Return the chosen columns, float64 (n_positions, n_chosen), each of them contiguous."""
+        table = np.empty((sequences.n_positions, len(self._chosen)), order="F")
+        if not sequences.n_positions:
+            return table
+        for start, stop, rows in sequences.pieces():
+            part = rows[:, self._chosen]
+            table[start:stop] = part.toarray() if sparse.issparse(part) else part
+        is_large = np.abs(table) > MAX_NUMBER
+        if is_large.any():
+            t, k = np.argwhere(is_large)[0].tolist()
+            raise ValueError(
+                f"{position_name(t, sequences.offsets)}, {self._schema.column(self._chosen[k])}: "
+                f"{table[t, k]} is too large for sums of squares; expected at most {MAX_NUMBER:g}"
+            )
+        return table
+
+    def _output(self, x: Any, values: np.ndarray) -> Any:
+        """Return a sequence, or a long table, with the new columns, in the chosen library."""
+        if not len(values) and not hasattr(x, "shape"):
+            return x  # an empty sequence has any form
+        return _in_library(
+            self._with_values(x, values), self._library(), self.get_feature_names_out()
+        )
+
+    def _with_values(self, x: Any, values: np.ndarray) -> Any:
+        """Return a sequence, or a long table, with the new columns."""
+        if is_frame(x) and self._schema.names is None:
+            x = with_numbered_names(x, self._names_in())
+        dropped = [] if self.keep else self._chosen.tolist()
+        if dropped and (is_frame(x) or are_dicts(x)):
+            x = without_names(x, [self._names_in()[j] for j in dropped])
+        return with_columns(x, values, self._new_names(), dropped)
+
+    # Names and output
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
+        """Return the names of the columns of the result.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the input columns, if they have none in the data of `fit`.
+
+        Returns
+        -------
+        array of str
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
+        check_is_fitted(self)
+        names = self._names_in(input_features)
+        dropped = () if self.keep else self._chosen
+        kept = [name for j, name in enumerate(names) if j not in dropped]
+        return np.array([*kept, *self._new_names(input_features)], dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set the form of the transformed sequences.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            ``"default"`` is the form of the input; None changes nothing.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If it is another string.
+        """
+        if transform is None:
+            return self
+        if transform not in ("default", "pandas", "polars"):
+            raise ValueError(
+                f"transform={transform!r}; expected 'default', 'pandas', 'polars' or None"
+            )
+        # The attribute of scikit-learn, which clone copies.
+        self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def _library(self) -> str:
+        """Return the library of the result, or "default"."""
+        chosen = getattr(self, "_sklearn_output_config", {}).get("transform")
+        return chosen or get_config()["transform_output"]
+
+    def _names_in(self, input_features: ArrayLike | None = None) -> list[str]:
+        names = self._schema.names
+        if names is not None:
+            return list(names)
+        if input_features is None:
+            return [f"x{j}" for j in range(self._schema.n_features)]
+        given = np.asarray(input_features, dtype=object).tolist()
+        if len(given) != self._schema.n_features:
+            raise ValueError(
+                f"input_features has {len(given)} names; expected {self._schema.n_features}"
+            )
+        return given
+
+    def _new_names(self, input_features: ArrayLike | None = None) -> list[str]:
+        names = self._names_in(input_features)
+        return [new for j in self._chosen for new in self._names_of(names[j])]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_schema")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.three_d_array = True  # a list of arrays
+        return tags
+
+
+def _listed(X: Any) -> Any:
+    """Return X, which is read more than once, and may be an iterator."""
+    return list(X) if isinstance(X, Iterator) else X
+
+
+def _index_of(item: Any, schema: InputSchema) -> int:
+    """Return the index of a column that ``columns`` names."""
+    if isinstance(item, str):
+        names = schema.names or ()
+        if item not in names:
+            raise ValueError(f"columns: there is no column {item!r}{closest_name(item, names)}")
+        return names.index(item)
+    if isinstance(item, bool) or not isinstance(item, int):
+        raise TypeError(f"columns holds {short_repr(item)}; expected names or indices of columns")
+    if not -schema.n_features <= item < schema.n_features:
+        raise ValueError(f"columns: no column has index {item}; X has {schema.n_features} columns")
+    return item % schema.n_features
+
+
+def _in_library(table: Any, library: str, names: np.ndarray) -> Any:
+    """Return a table as a data frame of pandas or polars, unless the library is "default"."""
+    if library == "default":
+        return table
+    import narwhals.stable.v2 as narwhals
+
+    if not is_frame(table):
+        if sparse.issparse(table):
+            table = table.toarray()
+        module = __import__(library)
+        if are_dicts(table):
+            return module.DataFrame(table)
+        columns = {name: table[:, j].tolist() for j, name in enumerate(names)}
+        return module.DataFrame(columns)
+    frame = narwhals.from_native(table, eager_only=True)
+    return frame.to_pandas() if library == "pandas" else frame.to_polars()
