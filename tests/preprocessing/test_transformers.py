@@ -321,3 +321,11 @@ def test_copies(transformer):
     assert transformer._get_doc_link().endswith(
         f"treecrf.preprocessing.{type(transformer).__name__}.html"
     )
+
+
+def test_parameters_that_are_set_after_fit_are_checked():
+    rolling = clone(ROLLING).fit(DAYS).set_params(windows=0)
+    with pytest.raises(ValueError, match="windows=0; expected integers, at least 2"):
+        rolling.transform(DAYS)
+    with pytest.raises(ValueError, match="windows=0; expected integers, at least 2"):
+        rolling.stream()

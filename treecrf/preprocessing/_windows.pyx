@@ -17,7 +17,7 @@ kernels", Pattern Recognition Letters 13, 1992.
 
 import numpy as np
 
-from libc.math cimport NAN, fma, fmax, fmin, isnan, sqrt
+from libc.math cimport INFINITY, NAN, fma, isnan, sqrt
 from libc.stdint cimport int64_t
 
 cdef enum Statistic:
@@ -61,8 +61,8 @@ cdef enum:
 
 cdef void clear(Sums *sums) noexcept nogil:
     sums.n = sums.t = sums.tt = sums.x = sums.xx = sums.tx = 0
-    # Missing, which the other argument of fmin and fmax replaces.
-    sums.lowest = sums.highest = NAN
+    sums.lowest = INFINITY
+    sums.highest = -INFINITY
 
 
 cdef void add(Sums *sums, double value, double anchor, double t) noexcept nogil:
@@ -73,8 +73,8 @@ cdef void add(Sums *sums, double value, double anchor, double t) noexcept nogil:
     sums.x += x
     sums.xx += x * x
     sums.tx += t * x
-    sums.lowest = fmin(sums.lowest, value)
-    sums.highest = fmax(sums.highest, value)
+    sums.lowest = min(sums.lowest, value)
+    sums.highest = max(sums.highest, value)
 
 
 cdef void join(const Sums *one, const Sums *other, Sums *both) noexcept nogil:
@@ -84,8 +84,8 @@ cdef void join(const Sums *one, const Sums *other, Sums *both) noexcept nogil:
     both.x = one.x + other.x
     both.xx = one.xx + other.xx
     both.tx = one.tx + other.tx
-    both.lowest = fmin(one.lowest, other.lowest)
-    both.highest = fmax(one.highest, other.highest)
+    both.lowest = min(one.lowest, other.lowest)
+    both.highest = max(one.highest, other.highest)
 
 
 cdef double rounded_sum(double a, double b, double rest) noexcept nogil:
@@ -112,7 +112,7 @@ cdef double difference_of(const Sums *sums, double anchor, double value) noexcep
 
 
 cdef double deviation_of(const Sums *sums) noexcept nogil:
-    return sqrt(fmax(sums.n * sums.xx - sums.x * sums.x, 0)) / sums.n
+    return sqrt(max(sums.n * sums.xx - sums.x * sums.x, 0.0)) / sums.n
 
 
 cdef double zscore_of(const Sums *sums, double anchor, double value) noexcept nogil:

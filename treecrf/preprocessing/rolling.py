@@ -143,6 +143,7 @@ class RollingFeatures(SequenceTransformer):
         return TransformerStream(self)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         for window in self._lengths():
             if isinstance(window, bool) or not isinstance(window, numbers.Integral):
                 raise TypeError(f"windows={self.windows!r}; expected integers, at least 2")
@@ -229,6 +230,7 @@ class OnlineStatistics:
         self._windows = windows
         self._events = events
         self._codes = codes
+        self._n_each = len(windows[0]) * len(codes) + len(events[0])
         # Number of positions by which results lag behind: that of the longest window.
         self.delay = max((window.n_after for window in windows[0]), default=0)
         self._rows: deque[np.ndarray] = deque(maxlen=self.delay + 1)
@@ -244,13 +246,10 @@ class OnlineStatistics:
         """Add a row, NaN after the end; return the statistics of the row ``delay`` rows before."""
         self._rows.append(row)
         n_columns = len(self._windows)
-        values = np.empty((n_columns, self._n_each()))
+        values = np.empty((n_columns, self._n_each))
         for j in range(n_columns):
             self._push_column(j, values[j])
         return values.ravel() if len(self._rows) > self.delay else None
-
-    def _n_each(self) -> int:
-        return len(self._windows[0]) * len(self._codes) + len(self._events[0])
 
     def _push_column(self, j: int, out: np.ndarray) -> None:
         """Add a value to the windows of a column; each gets it so late that all results agree."""

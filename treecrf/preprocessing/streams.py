@@ -53,7 +53,9 @@ class TransformerStream:
 
     def __init__(self, transformer: SequenceTransformer):
         check_is_fitted(transformer)
+        transformer._check_parameters()
         self._transformer = copy.copy(transformer)
+        self._names = transformer._new_names()
         self._online = transformer._online()
         self.delay = self._online.delay
         self.reset()
@@ -125,7 +127,9 @@ class TransformerStream:
         """Return the oldest row with its new values, if they are known."""
         if values is None:
             return None
-        rows = self._transformer._with_values(self._rows.popleft(), values[np.newaxis])
+        rows = self._transformer._with_values(
+            self._rows.popleft(), values[np.newaxis], self._names
+        )
         return rows.toarray()[0] if sparse.issparse(rows) else rows[0]
 
 

@@ -86,7 +86,6 @@ class SequenceTransformer(
         ValueError, TypeError
             If a parameter or a sequence is invalid, or there are no columns of numbers.
         """
-        self._validate_params()
         self._check_parameters()
         X = _listed(X)
         raw = RawData(X, y, segmentation_of(X, lengths, groups))
@@ -103,7 +102,8 @@ class SequenceTransformer(
         return self
 
     def _check_parameters(self) -> None:
-        """Raise an error for parameters that do not fit together."""
+        """Raise an error if a parameter, which may have been set after `fit`, is invalid."""
+        self._validate_params()
 
     def _choose(self, schema: InputSchema) -> np.ndarray:
         """Return the indices of the columns that features are computed of."""
@@ -163,6 +163,7 @@ class SequenceTransformer(
             If X does not match the data in `fit`. The message names the place.
         """
         check_is_fitted(self)
+        self._check_parameters()
         X = _listed(X)
         if lengths is None and groups is None:
             groups = group_column(X, self._others.group)
@@ -244,18 +245,17 @@ class SequenceTransformer(
         """Return a sequence, or a long table, with the new columns, in the chosen library."""
         if not len(values) and not hasattr(x, "shape"):
             return x  # an empty sequence has any form
-        return _in_library(
-            self._with_values(x, values), self._library(), self.get_feature_names_out()
-        )
+        table = self._with_values(x, values, self._new_names())
+        return _in_library(table, self._library(), self.get_feature_names_out())
 
-    def _with_values(self, x: Any, values: np.ndarray) -> Any:
-        """Return a sequence, or a long table, with the new columns."""
+    def _with_values(self, x: Any, values: np.ndarray, names: list[str]) -> Any:
+        """Return a sequence, or a long table, with the new columns of these names."""
         if is_frame(x) and self._schema.names is None:
             x = with_numbered_names(x, self._names_in())
         dropped = [] if self.keep else self._chosen.tolist()
         if dropped and (is_frame(x) or are_dicts(x)):
             x = without_names(x, [self._names_in()[j] for j in dropped])
-        return with_columns(x, values, self._new_names(), dropped)
+        return with_columns(x, values, names, dropped)
 
     # Names and output
 
