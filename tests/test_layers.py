@@ -11,8 +11,7 @@ ROOT = Path(__file__).parents[1] / "treecrf"
 # From the lowest layer to the highest. The packages of one layer do not import each other, except
 # that "+" joins a package and its module at a fixed path.
 LAYERS = [
-    "_version", "utils", "inputs", "preprocessing", "inputs.large", "datasets", "encoding",
-    "metrics",
+    "_version", "utils", "inputs", "inputs.large", "datasets", "encoding", "metrics",
     "chains+_inference",
     "chains.factored", "chains.beam chains.local chains.losses chains.sampled",
     "chains.objectives",
@@ -23,7 +22,7 @@ LAYERS = [
     "learners.base+learners.large",
     "learners", "learners.linear", "learners.boosted", "learners.local",
     "learners.future", "learners.flat", "learners.structured",
-    "learners.registry", "inspection", "annotation", "plotting", "dask", "cli",
+    "preprocessing", "learners.registry", "inspection", "annotation", "plotting", "dask", "cli",
 ]  # fmt: skip
 # Of each package: the number of its layer, and the first name of its unit.
 UNITS = {

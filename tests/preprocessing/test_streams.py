@@ -10,12 +10,19 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 import treecrf
-from treecrf import FutureFeatures, LinearCRF, PerSequence, TreeCRF
+from treecrf import (
+    FutureFeatureMEMM,
+    FutureFeatures,
+    LinearCRF,
+    PerSequence,
+    TreeCRF,
+    flatten,
+)
 from treecrf.preprocessing import RollingFeatures, SequenceScaler
 from treecrf.preprocessing._windows import STATISTICS
 
@@ -197,20 +204,35 @@ def test_models_have_streams_as_well():
     [
         PerSequence(FunctionTransformer()),
         PerSequence(make_pipeline(StandardScaler(), FunctionTransformer())),
-        FutureFeatures(append=True),
+        PerSequence(make_column_transformer((FunctionTransformer(), [0]))),
+        make_union(RollingFeatures(5), SequenceScaler(running=True)),
+        FutureFeatures(FutureFeatureMEMM(order=0, max_iter=2, max_future_features=1), append=True),
+        flatten(CRF.fit(*labeled())),
     ],
+    ids=lambda step: type(step).__name__,
 )
 def test_steps_that_may_need_several_rows_are_refused(step):
     X, y = labeled()
-    pipe = make_pipeline(step, CRF)
-    if not isinstance(step, FutureFeatures):
-        pipe.fit(X, y)
-    name = type(step).__name__
-    with pytest.raises(TypeError, match=f"the step '{name.lower()}' is a {name}, which may need"):
-        treecrf.stream(pipe)
+    steps = [("first", step.fit(X, y)), ("crf", clone(CRF).fit(X, y))]
+    message = f"the step 'first' is a {type(step).__name__}, which may need several rows at once"
+    with pytest.raises(TypeError, match=message):
+        treecrf.stream(Pipeline(steps))
+
+
+def test_pipelines_may_be_steps_of_pipelines():
+    X, y = labeled()
+    steps = [SequenceScaler(running=True), RollingFeatures(5)]
+    plain = make_pipeline(*steps, CRF).fit(X, y)
+    nested = make_pipeline(make_pipeline(*steps), make_pipeline("passthrough", CRF)).fit(X, y)
+    np.testing.assert_array_equal(
+        np.array(pushed(treecrf.stream(nested), X[0])),
+        np.array(pushed(treecrf.stream(plain), X[0])),
+    )
 
 
 def test_unfitted_pipelines_are_refused():
     with pytest.raises(NotFittedError):
         treecrf.stream(make_pipeline(RollingFeatures(), CRF))
+    with pytest.raises(NotFittedError):
+        treecrf.stream(make_pipeline(PerSequence(StandardScaler()), CRF))
     check_is_fitted(RollingFeatures().fit([rows(3, 0)]))

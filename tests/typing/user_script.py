@@ -13,6 +13,7 @@ import treecrf
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import IterationInfo
 from treecrf.metrics import span_f1_score, token_accuracy_score, token_f1_score
+from treecrf.preprocessing import RollingFeatures, SequenceScaler
 from treecrf.utils.typing import HasColumns
 
 Floats = NDArray[np.float64]
@@ -62,6 +63,12 @@ def main(path: Path) -> None:
     crf.save(path)
     print(treecrf.load(path).predict(X)[0])
     print(crf.decode(X, n_best=2)[0][0], crf.stream().push(X[0][0]))
+
+    rolling = RollingFeatures([3, 5], ["mean", "slope"], centered=False, columns=[0])
+    assert_type(rolling.fit(X), RollingFeatures)
+    scaled = SequenceScaler(running=True).fit_transform(table, groups=days)
+    print(rolling.transform(X)[0].shape, scaled.shape, rolling.stream().push(X[0][0]))
+    print(treecrf.stream(crf, lag=2).push(X[0][0]))
 
 
 def of_a_frame(crf: TreeCRF, frame: HasColumns, y: list[list[str]]) -> float:

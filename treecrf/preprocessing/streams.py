@@ -15,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import Segmentation
+from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.stream import Stream
+from treecrf.learners.per_sequence import PerSequence
 
 if TYPE_CHECKING:
     from treecrf.preprocessing.transformer import SequenceTransformer
@@ -127,9 +130,7 @@ class TransformerStream:
         """Return the oldest row with its new values, if they are known."""
         if values is None:
             return None
-        rows = self._transformer._with_values(
-            self._rows.popleft(), values[np.newaxis], self._names
-        )
+        rows = self._transformer._with_values(self._rows.popleft(), values[np.newaxis], self._names)
         return rows.toarray()[0] if sparse.issparse(rows) else rows[0]
 
 
@@ -153,7 +154,7 @@ class PipelineStream:
         Number of positions by which results lag behind: the sum of the delays of the steps.
     """
 
-    def __init__(self, transformers: list, model: Any):
+    def __init__(self, transformers: list, model: Stream):
         self._transformers = transformers
         self._model = model
         self.delay = sum(step.delay for step in (*transformers, model))
@@ -188,7 +189,8 @@ class PipelineStream:
         Raises
         ------
         ValueError, TypeError
-            If the row does not match the training data. The stream then remains unchanged.
+            If the row does not match the training data. If the first step refuses it, the stream
+            remains unchanged.
         """
         probabilities = self._passed_on(row, 0)
         self.n_pushed += 1
@@ -224,9 +226,7 @@ class RowStream:
     delay = 0
 
     def __init__(self, transformer: Any):
-        self._transformer = transformer
-        # A transformer of lists of sequences has the transformer of rows inside.
-        self._is_listed = not type(transformer).__module__.startswith("sklearn.")
+        self._transformer = _of_tables(transformer)
 
     def reset(self) -> None:
         """Do nothing; no row depends on another one."""
@@ -236,10 +236,7 @@ class RowStream:
         table = _sequence_of(row)
         if hasattr(self._transformer, "feature_names_in_"):
             table = _one_row_frame(table, self._transformer.feature_names_in_)
-        if self._is_listed:
-            result = self._transformer.transform([table])[0]
-        else:
-            result = self._transformer.transform(table)
+        result = self._transformer.transform(table)
         if sparse.issparse(result):
             return result.toarray()[0]
         return _first_row(result) if is_frame(result) else result[0]
@@ -249,7 +246,7 @@ class RowStream:
         return []
 
 
-def stream(model: Any, lag: int = 0) -> Any:
+def stream(model: Any, lag: int = 0) -> Stream | PipelineStream:
     """Return a stream that labels a sequence online with a fitted model or pipeline.
 
     Parameters
@@ -291,26 +288,45 @@ def stream(model: Any, lag: int = 0) -> Any:
     """
     if not isinstance(model, Pipeline):
         return model.stream(lag)
-    steps = [(name, step) for name, step in model.steps[:-1] if step not in (None, "passthrough")]
-    return PipelineStream(
-        [_stream_of(name, step) for name, step in steps], model.steps[-1][1].stream(lag)
-    )
+    *transformers, (_, last) = _steps_of(model)
+    return PipelineStream([_stream_of(*named) for named in transformers], last.stream(lag))
 
 
-def _stream_of(name: str, step: Any) -> Any:
-    """Return the stream of a transformer."""
-    if hasattr(step, "stream"):
+def _steps_of(pipeline: Pipeline) -> list[tuple[str, Any]]:
+    """Return the names and the steps of a pipeline, and of pipelines among its steps."""
+    steps = []
+    for name, step in pipeline.steps:
+        if isinstance(step, Pipeline):
+            steps += _steps_of(step)
+        elif step not in (None, "passthrough"):
+            steps.append((name, step))
+    return steps
+
+
+def _stream_of(name: str, step: Any) -> TransformerStream | RowStream:
+    """Return the stream of a transformer; that of a model does not transform."""
+    check_is_fitted(step)
+    if hasattr(step, "stream") and not isinstance(step, SequenceClassifier):
         return step.stream()
-    inner = getattr(step, "transformer_", step)
-    parts = [inner, *(inner.get_params() if hasattr(inner, "get_params") else {}).values()]
-    is_of_rows = type(inner).__module__.startswith("sklearn.")
-    if not is_of_rows or any(isinstance(part, FunctionTransformer) for part in parts):
+    transformer = _of_tables(step)
+    if not type(transformer).__module__.startswith("sklearn.") or _may_need_rows(transformer):
         raise TypeError(
             f"the step {name!r} is a {type(step).__name__}, which may need several rows at once; "
             "expected a transformer with the method stream, or one of scikit-learn that treats "
             "each row alone"
         )
     return RowStream(step)
+
+
+def _may_need_rows(transformer: Any) -> bool:
+    """Return whether a transformer of scikit-learn, or one inside, may use neighboring rows."""
+    parts = [transformer, *transformer.get_params().values()]
+    return any(isinstance(part, FunctionTransformer) or hasattr(part, "stream") for part in parts)
+
+
+def _of_tables(step: Any) -> Any:
+    """Return a transformer of tables: that of a `PerSequence`, or the step itself."""
+    return step.transformer_ if isinstance(step, PerSequence) else step
 
 
 def _sequence_of(row: Any) -> Any:
