@@ -329,3 +329,32 @@ def test_parameters_that_are_set_after_fit_are_checked():
         rolling.transform(DAYS)
     with pytest.raises(ValueError, match="windows=0; expected integers, at least 2"):
         rolling.stream()
+
+
+def test_groups_of_several_columns_and_levels_of_the_index():
+    table = FRAME.assign(site=np.repeat(["a", "b"], 15))
+    expected = clone(ROLLING).fit_transform(
+        [part.drop(columns=["site", "day"]) for _, part in parts_of(table)]
+    )
+    rolling = clone(ROLLING).fit(table, "state", groups=["site", "day"])
+    for found in (rolling.transform(table), rolling.transform(table, groups=["site", "day"])):
+        for name in ("heat_std_3", "heat_since_change"):
+            np.testing.assert_array_equal(found[name], pd.concat(expected)[name])
+    indexed = table.drop(columns="state").set_index(["site", "day", table.index])
+    found = clone(ROLLING).fit_transform(indexed)
+    assert found.index.equals(indexed.index)
+    np.testing.assert_array_equal(found["heat_std_3"], pd.concat(expected)["heat_std_3"])
+
+
+def parts_of(table: pd.DataFrame):
+    return table.drop(columns=["state"]).groupby(["site", "day"], sort=False)
+
+
+def test_labels_may_be_a_column_of_each_sequence():
+    days = [part.drop(columns="day") for _, part in FRAME.groupby("day", sort=False)]
+    pipe = make_pipeline(clone(ROLLING), TreeCRF(max_iter=3, early_stopping=False))
+    pipe.fit(days, "state")
+    assert "state" not in pipe[-1].feature_names_in_
+    found = pipe.predict(days)
+    for one, other in zip(found, pipe.predict(DAYS), strict=True):
+        np.testing.assert_array_equal(one, other)
