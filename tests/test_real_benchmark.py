@@ -19,7 +19,7 @@ pytest.importorskip("requests")
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 if not FOLDER.exists():
     pytest.skip("the benchmarks are not here", allow_module_level=True)
-sys.path.insert(0, str(FOLDER))
+sys.path.append(str(FOLDER))
 
 import real_files  # noqa: E402
 from real_results import Result, difference, result, table  # noqa: E402
