@@ -39,7 +39,7 @@ def parts_of(model, X):
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("init", ["linear", LINEAR])
+@pytest.mark.parametrize("init", ["linear", "transitions", LINEAR])
 def test_scores_are_those_of_the_linear_model_plus_those_of_the_trees(order, init, letters):
     X, y = letters
     crf = small(order=order, init=init).fit(X, y)
@@ -56,7 +56,8 @@ def test_scores_are_those_of_the_linear_model_plus_those_of_the_trees(order, ini
                 linear = state[:, t] + transitions[before]
                 np.testing.assert_array_equal(scores[:, t, c], trees[:, t, c] + linear)
     assert np.abs(trees).max() > 0
-    assert np.abs(state).max() > 0
+    assert (np.abs(state).max() > 0) == (init != "transitions")
+    assert np.abs(transitions).max() > 0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -92,6 +93,40 @@ def test_training_starts_from_the_linear_model(letters):
     for objective in ("exponential", "hamming_log", "hamming_exponential"):
         scores = small(objective=objective).fit(X, y).train_score_
         assert scores[0] < scores[-1]
+
+
+def test_a_start_of_transitions_has_half_the_scores_of_a_chain_of_labels(letters):
+    X, y = letters
+    crf = small(init="transitions").fit(X, y)
+    same_symbols = ["a" * len(labels) for labels in y]
+    chain = LinearCRF(l2_regularization=1.0).fit(same_symbols, y)
+    assert crf.init_.state_weights_.shape == (0, 3)
+    np.testing.assert_allclose(
+        differences(crf.init_.transition_weights_),
+        differences(chain.transition_weights_) / 2,
+        atol=0.02,
+    )
+    assert small(init="zero").fit(X, y).train_score_[0] < crf.train_score_[0]
+
+
+def differences(transitions):
+    """Return the weights of labels after labels without what depends on one label alone."""
+    rows = transitions - transitions.mean(axis=1, keepdims=True)
+    return rows - rows.mean(axis=0)
+
+
+@pytest.mark.parametrize("settings", [{"order": 2}, {"constant_transitions": True}])
+def test_a_start_of_transitions_ignores_the_form_of_the_input(settings, letters):
+    """It is the same model of labels, whatever the input is."""
+    _, y = letters
+    codes = [["xyz".index(label) for label in labels] for labels in y]
+    words = [[{"word": symbol} for symbol in symbols] for symbols in letters[0]]
+    starts = [
+        small(init="transitions", **settings).fit(X, codes).init_
+        for X in (letters[0], words, [np.ones((len(labels), 2)) for labels in y])
+    ]
+    for start in starts[1:]:
+        assert_equal_arrays(start.transition_weights_, starts[0].transition_weights_)
 
 
 def test_the_penalty_grows_with_the_square_root_of_the_positions(letters, monkeypatch):
@@ -156,7 +191,7 @@ def test_estimators_are_cloned_unless_they_are_fitted(letters):
 
 
 @pytest.mark.parametrize("settings", [{}, {"order": 2, "second_order": True}])
-@pytest.mark.parametrize("init", ["linear", LINEAR])
+@pytest.mark.parametrize("init", ["linear", "transitions", LINEAR])
 def test_every_form_of_the_model_predicts_the_same(settings, init, letters, tmp_path):
     X, y = letters
     crf = small(init=init, **settings).fit(X, y)
@@ -193,10 +228,11 @@ def test_a_warm_start_keeps_the_linear_model(letters):
     ("settings", "error", "message"),
     [
         ({"order": 0}, ValueError, "init='linear' requires order=1 or higher"),
+        ({"init": "transitions", "order": 0}, ValueError, "init='transitions' requires order=1"),
         ({"beam_width": 2}, ValueError, "init='linear' needs all contexts"),
         ({"init": LINEAR, "beam_width": 2}, ValueError, "needs all contexts"),
         ({"init": StructuredPerceptron()}, TypeError, "init is of type StructuredPerceptron; exp"),
-        ({"init": TreeMEMM()}, TypeError, "expected 'auto', 'zero', 'linear', 'pseudo_likelihood'"),
+        ({"init": TreeMEMM()}, TypeError, "expected 'auto', 'zero', 'transitions', 'linear'"),
         ({"init": "line"}, ValueError, "The 'init' parameter of TreeCRF must be"),
         ({"init": LinearCRF(transition_features=True)}, ValueError, "init: transition_features"),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from sklearn.base import clone
@@ -41,6 +41,10 @@ from treecrf.utils.typing import (
     Window,
 )
 from treecrf.utils.validation import HasMethods, Interval, Needs, StrOptions, documented_as
+
+# Values of ``init`` that are no estimators.
+Init = Literal["auto", "zero", "transitions", "linear", "pseudo_likelihood"]
+INITS = get_args(Init)
 
 # Number of initial iterations that follow the pseudo-likelihood, as in the 2004 paper.
 N_PSEUDO_ITERATIONS = 3
@@ -191,15 +195,18 @@ class TreeCRF(BoostedSequenceClassifier):
 
     Start
 
-    init : {"auto", "zero", "linear", "pseudo_likelihood"} or LinearCRF, default="auto"
+    init : {"auto", "zero", "transitions", "linear", "pseudo_likelihood"} or LinearCRF, \
+            default="auto"
         What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
         adds the trees to 0.4 times its scores. Its penalty is 1; from 10,000 training positions on
         it grows with their square root, and from 16 numbers in a window on with their number. From
         100,000 positions on, or from 100 for each column and category on if these are more (up to
-        1,000,000), it is fitted to a sample of the sequences. An estimator replaces it, with its
-        own window and all of its scores, fitted to up to 1,000,000 positions; if it is fitted, it
-        is used as it is. Neither works with a beam or ``order=0``, and both cut numbers to their
-        range in the training data of the linear model.
+        1,000,000), it is fitted to a sample of the sequences. ``"transitions"`` fits such a model
+        without attributes, so that its scores depend on the previous label only, and adds the trees
+        to half of them. An estimator replaces it, with its own window and all of its scores, fitted
+        to up to 1,000,000 positions; if it is fitted, it is used as it is. None of these works with
+        a beam or ``order=0``, and all cut numbers to their range in the training data of the linear
+        model.
         ``"pseudo_likelihood"`` starts from scores of 0 and follows the gradient of the
         pseudo-likelihood in the first three iterations, whatever the objective. With
         ``early_stopping``, ``"auto"`` chooses among ``"zero"``, ``"linear"`` and all scores of the
@@ -263,11 +270,11 @@ class TreeCRF(BoostedSequenceClassifier):
     n_iter_ : int
         Number of boosting iterations of the model.
     init_ : LinearCRF or None
-        The linear model whose scores the trees are added to, with ``init="linear"`` or an
-        estimator. Its weights are rounded to multiples of 2**-20. With ``init="linear"``, the
-        penalty of its weights was larger than its ``l2_regularization`` if there were more than
-        10,000 positions, or more than 16 numbers in a window. Functions that inspect trees do not
-        cover it.
+        The linear model whose scores the trees are added to, with ``init="linear"``,
+        ``"transitions"`` or an estimator. Its weights are rounded to multiples of 2**-20. With
+        ``init="linear"``, the penalty of its weights was larger than its ``l2_regularization`` if
+        there were more than 10,000 positions, or more than 16 numbers in a window. Functions that
+        inspect trees do not cover it.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Objective on the training data per position, before the first and after each iteration: the
         mean of log P divided by the mean length; minus the logarithm of the mean of 1/P, divided by
@@ -325,7 +332,7 @@ class TreeCRF(BoostedSequenceClassifier):
         "objective": [StrOptions(set(OBJECTIVES)), callable],
         "second_order": [StrOptions({"auto"}), "boolean"],
         "curvature": [StrOptions({"auto", "bound", "diagonal"})],
-        "init": [StrOptions({"auto", "zero", "linear", "pseudo_likelihood"}), HasMethods(["fit"])],
+        "init": [StrOptions(set(INITS)), HasMethods(["fit"])],
         "beam_width": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "beam": [StrOptions({"two-pass", "forward-only"})],
         "constant_transitions": [StrOptions({"auto"}), "boolean"],
@@ -360,7 +367,7 @@ class TreeCRF(BoostedSequenceClassifier):
     categorical_features: CategoricalFeatures = "from_dtype"
     monotonic_cst: MonotonicCst = None
     interaction_cst: InteractionCst = None
-    init: Literal["auto", "zero", "linear", "pseudo_likelihood"] | SequenceClassifier = "auto"
+    init: Init | SequenceClassifier = "auto"
     beam_width: int | None = None
     beam: Literal["two-pass", "forward-only"] = "two-pass"
     decoding: Decoding = "marginal"
@@ -551,8 +558,8 @@ def _check_init(crf: TreeCRF) -> None:
     init = crf.init
     if not isinstance(init, str) and not is_linear(init):
         raise TypeError(
-            f"init is of type {type(init).__name__}; expected 'auto', 'zero', 'linear', "
-            "'pseudo_likelihood' or a LinearCRF"
+            f"init is of type {type(init).__name__}; expected 'auto', 'zero', "
+            "'transitions', 'linear', 'pseudo_likelihood' or a LinearCRF"
         )
     if is_linear(init) and crf.order == 0:
         raise ValueError(

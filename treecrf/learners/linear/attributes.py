@@ -215,6 +215,8 @@ class WindowAttributes(Windowed):
 
     def piece_rows(self, piece: Any) -> sparse.csr_array:
         """Compute the attributes of a piece of checked sequences."""
+        if not len(self.kept):
+            return sparse.csr_array((piece.shape[0], 0))
         if piece.ndim == 1:
             piece = as_category(piece, self.schema.categories[0])
         if sparse.issparse(piece) and not self.has_zeros:
