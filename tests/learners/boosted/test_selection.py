@@ -289,17 +289,17 @@ def test_the_best_linear_start_is_that_of_separate_runs(make):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize(("make", "is_zero"), [(persons, True), (sensors, False)])
-def test_scores_of_zero_are_a_start_to_choose_from(make, is_zero, n_jobs):
+@pytest.mark.parametrize(("make", "is_best"), [(persons, True), (sensors, False)])
+def test_transitions_alone_are_a_start_to_choose_from(make, is_best, n_jobs):
     X, y = make()
     crf = auto(n_jobs=n_jobs).fit(X, y)
-    assert (crf.init_ is None) is is_zero
-    zero = auto(init="zero").fit(X, y)
-    if is_zero:
-        assert_equal_arrays(crf._forest.pack(), zero._forest.pack())
-        np.testing.assert_array_equal(crf.validation_score_, zero.validation_score_)
+    assert (len(crf.init_.state_weights_) == 0) is is_best
+    alone = auto(init="transitions").fit(X, y)
+    if is_best:
+        assert_equal_arrays(crf.predict_proba(X), alone.predict_proba(X))
+        np.testing.assert_array_equal(crf.validation_score_, alone.validation_score_)
     else:
-        assert crf.validation_score_.max() > zero.validation_score_.max()
+        assert crf.validation_score_.max() > alone.validation_score_.max()
 
 
 def numbered_engines(monkeypatch):

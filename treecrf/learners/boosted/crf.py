@@ -20,7 +20,7 @@ from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.engines import crf_chain, crf_kind
 from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
-from treecrf.learners.boosted.starts import FRACTION, WHOLE, is_linear
+from treecrf.learners.boosted.starts import FRACTION, TRANSITIONS, WHOLE, is_linear
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.start import restored_start, saved_start
 from treecrf.utils import model_file
@@ -209,8 +209,8 @@ class TreeCRF(BoostedSequenceClassifier):
         model.
         ``"pseudo_likelihood"`` starts from scores of 0 and follows the gradient of the
         pseudo-likelihood in the first three iterations, whatever the objective. With
-        ``early_stopping``, ``"auto"`` chooses among ``"zero"``, ``"linear"`` and all scores of the
-        linear model, by cross-validation; otherwise, it is ``"zero"``.
+        ``early_stopping``, ``"auto"`` chooses among ``"transitions"``, ``"linear"`` and all scores
+        of the linear model, by cross-validation; otherwise, it is ``"zero"``.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
 
@@ -419,7 +419,8 @@ class TreeCRF(BoostedSequenceClassifier):
         if self.init == "linear":
             starts = [FRACTION]
         elif self.init == "auto" and is_log and self.monotonic_cst is None:
-            starts = [FRACTION, WHOLE, None]  # without data to compare them on, the last is used
+            # Without data to compare them on, none is used.
+            starts = [FRACTION, WHOLE, TRANSITIONS]
         spec = replace(super()._spec(), starts=starts)
         is_open = self.constant_transitions == "auto" and not needs_constant_transitions(self)
         if is_open and why_no_constant_transitions(self) is None:

@@ -77,7 +77,7 @@ class BoostingSpec:
     kinds: tuple[ChainKind, ...]  # to choose from
     window: tuple[int, int]  # that is chosen, or the first one to choose from
     windows: tuple[tuple[int, int], ...]  # to choose from, ascending
-    starts: list  # to choose from: factors of a linear model to be fitted, a LinearCRF, or None
+    starts: list  # to choose from; see `make_start`
     linear: dict[str, Any]  # parameters of a linear model to start from
     scoring: Any  # a result of `resolved_scoring`
     decoder: ValidationDecoder | None  # None if ``scoring`` follows from the scores
