@@ -152,7 +152,8 @@ def result(model: Callable[..., Contestant], task: Task, draw: Draw, settings: d
 
 def by_treecrf(task: Task, draw: Draw, **settings: Any) -> Contestant:
     """Train a TreeCRF."""
-    return estimator(TreeCRF(window=task.window, random_state=0, **settings), draw)
+    values = {"window": task.window, "random_state": 0} | settings
+    return estimator(TreeCRF(**values), draw)
 
 
 def by_linear(task: Task, draw: Draw) -> Contestant:

@@ -424,7 +424,8 @@ class TreeCRF(BoostedSequenceClassifier):
         spec = replace(super()._spec(), starts=starts)
         is_open = self.constant_transitions == "auto" and not needs_constant_transitions(self)
         if is_open and why_no_constant_transitions(self) is None:
-            spec = replace(spec, kinds=(spec.kind, kind_of(self, constant_transitions=True)))
+            # Starts are compared by the first kind, which takes less time and memory.
+            spec = replace(spec, kinds=(kind_of(self, constant_transitions=True), spec.kind))
         return spec
 
     @property

@@ -23,7 +23,7 @@ from treecrf.utils.threads import Threads
 WHOLE_ITERATIONS = 2
 # Other variants are compared after this number of iterations, and trained on in strides until it is
 # clear which one is better, or to the last number.
-COMPARED_ITERATIONS = 12
+COMPARED_ITERATIONS = 6
 COMPARED_STRIDE = 4
 MAX_COMPARED_ITERATIONS = 28
 
@@ -112,10 +112,10 @@ class Candidate:
     def may_overtake(self, other: Candidate) -> bool:
         """Return whether a candidate that is behind would lead if it gains as much once more.
 
-        Both have been trained equally long; what counts is the gain in the second half.
+        Both have been trained equally long; what counts is the gain in the latest stride.
         """
         lead = self.lead_over(other)
-        gain = lead - self.lead_over(other, (len(self.scores) - 1) // 2)
+        gain = lead - self.lead_over(other, max(0, len(self.scores) - 1 - COMPARED_STRIDE))
         return lead <= 0 < lead + gain
 
     def give_up(self) -> None:
@@ -155,12 +155,15 @@ class Race:
 
     def best_start(self) -> Candidate:
         """Return the best candidate of those that differ in their starts only."""
-        candidates = [self._candidate(start) for start in self.spec.starts]
-        wholes = [each for each in candidates if each.variant.start == WHOLE]
-        others = [each for each in candidates if each.variant.start != WHOLE]
-        if not wholes or not others:
-            return self.best_of(candidates)
-        return self.better_start(wholes[0], self.best_of(others))
+        best, *others = [self._candidate(start) for start in self.spec.starts]
+        for other in others:
+            if other.variant.start == WHOLE:
+                best = self.better_start(other, best)
+            elif best.variant.start == WHOLE:
+                best = self.better_start(best, other)
+            else:
+                best = self.best_of([best, other])
+        return best
 
     def _candidate(self, start: Any) -> Candidate:
         """Return a candidate from a start, with the first kind of chains."""
@@ -201,14 +204,15 @@ class Race:
     def best_of(self, candidates: list[Candidate]) -> Candidate:
         """Return the best one of candidates that differ in their kinds of chains, or their starts.
 
-        They are trained equally long. Later ones learn less in their first iterations, and may
-        catch up.
+        They are trained equally long, until the one that is behind no longer catches up.
         """
         best = candidates[0]
         for other in candidates[1:]:
             n_iter = max(len(best.scores) - 1, COMPARED_ITERATIONS)
             self.advance([best, other], [n_iter, n_iter])
-            while n_iter < self._max_compared and other.may_overtake(best):
+            while n_iter < self._max_compared and (
+                other.may_overtake(best) or best.may_overtake(other)
+            ):
                 n_iter += COMPARED_STRIDE
                 self.advance([best, other], [n_iter, n_iter])
             loser = other

@@ -19,9 +19,6 @@ from treecrf.utils.threads import Background, Threads
 
 # With more training positions, a sample of the sequences is enough to choose by.
 MAX_POSITIONS = 100_000
-# From this number of labels on, scores of all pairs of labels at each position take most of the
-# memory.
-MANY_LABELS = 50
 # With the default parameters, nothing is random.
 SEED = 0
 
@@ -74,18 +71,6 @@ def is_open(spec: BoostingSpec, data: TrainingInput) -> bool:
     if not spec.early_stopping or spec.warm_start:
         return False
     return spec.n_variants > 1 or data.held_out is None
-
-
-def with_small_kinds_first(spec: BoostingSpec, n_labels: int) -> BoostingSpec:
-    """Return settings by whose first kind starts are compared, side by side, in little memory.
-
-    Of larger kinds, a single model is then trained at a time.
-    """
-    if n_labels < MANY_LABELS:
-        return spec
-    small = [kind for kind in spec.kinds if kind.constant_transitions]
-    large = [kind for kind in spec.kinds if not kind.constant_transitions]
-    return replace(spec, kinds=(*small, *large))
 
 
 def default_choice(spec: BoostingSpec) -> Choice:

@@ -73,7 +73,7 @@ class BoostingSpec:
 
     name: str  # of the estimator
     value_name: str  # name of the objective in the progress display
-    kind: ChainKind  # that is chosen, or the first one to choose from
+    kind: ChainKind  # that is chosen, or that of a model without a choice
     kinds: tuple[ChainKind, ...]  # to choose from
     window: tuple[int, int]  # that is chosen, or the first one to choose from
     windows: tuple[tuple[int, int], ...]  # to choose from, ascending

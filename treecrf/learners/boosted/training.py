@@ -31,7 +31,6 @@ from treecrf.learners.boosted.selection import (
     choose,
     default_choice,
     is_open,
-    with_small_kinds_first,
 )
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.starts import fit_linear, make_start
@@ -63,7 +62,6 @@ def train(
         choice = MovingChoice(default_choice(spec))
         return _train_by_choice(spec, data, choice, callbacks, make_model)
 
-    spec = with_small_kinds_first(spec, n_labels)
     n_threads = Threads(spec.n_jobs).n_threads
     # Callbacks and progress show the final number of iterations.
     if n_threads == 1 or not in_memory or callbacks or spec.verbose:
