@@ -146,11 +146,11 @@ def test_the_log_likelihood_of_other_objectives(letters):
 
 AUTO = {
     "marginal": ({}, "neg_log_loss"),
-    "minimum risk": ({"decoding": "minimum_risk", "cost_matrix": {("x", "y"): 3.0}}, "neg_log_loss"),
+    "minimum risk": ({"decoding": "minimum_risk", "cost_matrix": {}}, "neg_log_loss"),
     "viterbi": ({"decoding": "viterbi"}, "loss"),
     "single labels": ({"objective": "hamming_log"}, "loss"),
     "beam": ({"beam_width": 3}, "loss"),
-    "order 0": ({"order": 0}, "loss"),
+    "order 0": ({"order": 0}, "neg_log_loss"),
 }
 
 

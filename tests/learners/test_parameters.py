@@ -38,6 +38,7 @@ OTHER_TEXTS = {
     "min_samples_leaf": [(CRF,)],
     "missing": [(LINEAR, BOOSTING, PERCEPTRON, SVM)],
     "multi_strategy": [(SLIDING,)],
+    "scoring": [(CRF,)],
     "n_iter_no_change": [(BOOSTING,), (PERCEPTRON,), (FUTURE, LINEAR)],
     "n_jobs": [(PERCEPTRON,), (SVM,)],
     "objective": [(LINEAR,)],

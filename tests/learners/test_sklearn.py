@@ -38,7 +38,8 @@ CHANGED = {
     "cost_matrix": {("x", "y"): 2.0}, "transitions": ((True, True, True),) * 3,
     "constant_transitions": False, "multi_strategy": "one_output_per_tree",
     "early_stopping": True, "validation_fraction": 0.3,
-    "n_iter_no_change": 2, "tol": 0.01, "scoring": "accuracy", "warm_start": True,
+    "n_iter_no_change": 2, "tol": 0.01, "scoring": "accuracy", "calibration": None,
+    "warm_start": True,
     "class_weight": {"x": 2.0}, "n_jobs": 2, "random_state": 5, "verbose": 0,
 }  # fmt: skip
 
@@ -76,6 +77,7 @@ def test_fitted_attributes_end_with_an_underscore(trained):
     assert attributes == {
         "classes_", "constant_transitions_", "feature_importances_", "init_", "n_features_in_",
         "n_iter_", "train_score_", "validation_score_", "evals_result_", "multi_strategy_",
+        "temperature_",
     }  # fmt: skip
 
 

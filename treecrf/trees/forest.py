@@ -20,7 +20,7 @@ from treecrf.trees.evaluators import (
 )
 from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.packed_trees import LABEL, TEST, PackedTrees
-from treecrf.utils.exact import LEAF_UNIT, MAX_EXACT
+from treecrf.utils.exact import LEAF_UNIT, MAX_EXACT, rounded_leaves
 from treecrf.utils.model_file import require
 from treecrf.utils.threads import Threads
 
@@ -116,6 +116,18 @@ class Forest:
         self.trees += forest.trees
         if self.transitions is not None:
             self.transitions += forest.transitions
+
+    def divided(self, divisor: float) -> Forest:
+        """Return a forest whose scores are those of this one, divided by a number and rounded."""
+        forest = self.copy()
+        forest.trees = [
+            tree | {"leaf": rounded_leaves(tree["leaf"] / divisor)} for tree in self.trees
+        ]
+        if self.transitions is not None:
+            forest.transitions = [
+                np.rint(step / divisor).astype(np.int32) for step in self.transitions
+            ]
+        return forest
 
     def single_trees(self, first: int, last: int) -> Forest:
         """Return a forest of the trees from ``first`` to ``last - 1``, without transitions."""

@@ -152,7 +152,7 @@ def test_little_data_have_no_folds_and_get_all_iterations(n, length):
 @pytest.mark.parametrize("init", ["zero", "linear", "pseudo_likelihood"])
 def test_scores_are_the_means_of_separate_fits(init):
     X, y = ([part[: 9 + i % 7] for i, part in enumerate(parts)] for parts in sensors(26))
-    crf = auto(init=init, n_iter_no_change=60).fit(X, y)
+    crf = auto(init=init, n_iter_no_change=60, calibration=None).fit(X, y)
     parts = make_folds(prepared(crf, X, y))
     of_content = {one: i for i, one in enumerate(contents(prepared(crf, X, y).training))}
     scores, sizes = [], []
@@ -332,7 +332,7 @@ def test_training_beside_the_comparison_gives_the_same_model(make, settings):
 
 def test_training_begins_again_where_the_guess_was_wrong(monkeypatch):
     starts = numbered_engines(monkeypatch)
-    crf = auto(n_jobs=2).fit(*sensors())
+    crf = auto(n_jobs=2, calibration=None).fit(*sensors())
     guessed, chosen = (np.abs(start.state_weights_) for start in starts)
     np.testing.assert_array_equal(chosen, np.abs(crf.init_.state_weights_))
     assert guessed.sum() < chosen.sum()

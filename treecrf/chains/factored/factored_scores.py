@@ -129,6 +129,20 @@ class FactoredScores:
         restricted._constrain(replace(self.constraints, allowed=allowed))
         return restricted
 
+    def divided(self, divisor: float) -> FactoredScores:
+        """Return the same scores divided by a number, which are a copy unless it is 1.
+
+        Terms are rounded one by one.
+        """
+        if divisor == 1:
+            return self
+        divided = copy.copy(self)
+        divided.state = _divided(self.state, divisor)
+        divided.transitions = _divided(self.transitions, divisor)
+        if self.rest is not None:
+            divided.rest = _divided(self.rest, divisor)
+        return divided
+
     def add(self, transitions: np.ndarray, state: np.ndarray | None = None) -> None:
         """Add transitions, in units of 2**-20, and float64 multiples of the unit to the scores."""
         added = SCORE_UNIT * np.abs(transitions.astype(np.float64)).max(axis=(0, 2))
@@ -195,3 +209,7 @@ class FactoredScores:
             np.multiply(self._sums(label, depth), SCORE_UNIT, out=scores[label])
         self.constraints.forbid(scores, self.offsets)
         return scores
+
+
+def _divided(terms: np.ndarray, divisor: float) -> np.ndarray:
+    return np.rint(terms / divisor).astype(np.int64).astype(np.int32)

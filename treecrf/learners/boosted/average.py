@@ -16,7 +16,6 @@ from treecrf.learners.boosted.base import BoostedSequenceClassifier, feature_imp
 from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.linear.start import mean_start
 from treecrf.trees.forest import Forest
-from treecrf.utils.exact import rounded_leaves
 
 
 def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClassifier:
@@ -39,7 +38,8 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
     estimator
         A fitted model of the same class, with the parameters of the first model. Its ``n_iter_`` is
         the sum of those of all models, whose iterations take turns, and its ``train_score_`` is
-        NaN, because the mean has not been evaluated. ``validation_score_`` is empty.
+        NaN, because the mean has not been evaluated. ``validation_score_`` is empty. The scores of
+        each model have been divided by its ``temperature_``, and that of the mean is 1.
 
     Raises
     ------
@@ -86,6 +86,8 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
         feature_importances_=feature_importances(forest, encoder),
         _encoder=encoder,
     )
+    if hasattr(mean, "temperature_"):
+        mean.temperature_ = 1.0
     if chains[0].start is not None:
         mean.init_ = mean_start([chain.start for chain in chains])
     return mean
@@ -96,19 +98,17 @@ def _mean_forest(forests: list[Forest]) -> Forest:
     is_multi_output = all(forest.is_multi_output for forest in forests)
     if not is_multi_output:
         forests = [forest.one_output_per_tree() for forest in forests]
+    forests = [forest.divided(len(forests)) for forest in forests]
     first = forests[0]
-    n = len(forests)
     n_trees = first.n_trees
     has_transitions = first.transitions is not None
     mean = Forest(first.n_labels, first.order, has_transitions, is_multi_output)
     for iteration in range(max(forest.n_iter for forest in forests)):
         for forest in forests:
             trees = slice(iteration * n_trees, (iteration + 1) * n_trees)  # none after the last
-            for tree in forest.trees[trees]:
-                mean.trees.append(tree | {"leaf": rounded_leaves(tree["leaf"] / n)})
+            mean.trees += forest.trees[trees]
             if has_transitions and iteration < forest.n_iter:
-                units = np.rint(forest.transitions[iteration] / n)
-                mean.transitions.append(units.astype(np.int32))
+                mean.transitions.append(forest.transitions[iteration])
     return mean
 
 

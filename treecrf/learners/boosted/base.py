@@ -114,6 +114,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     interaction_cst: Any = None
     scoring: Any = "loss"
     multi_strategy: Any = ONE_OUTPUT
+    calibration: Any = None
 
     # Advice for the case of too many contexts, for error messages.
     _alternative: ClassVar[str]

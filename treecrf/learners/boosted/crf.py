@@ -250,11 +250,17 @@ class TreeCRF(BoostedSequenceClassifier):
         the number of iterations, and cross-validation also the model. ``"auto"`` agrees with
         `predict`: it is the mean logarithm of the marginal probability of the true label
         (``"neg_log_loss"``), but with ``decoding="viterbi"`` the objective of training
-        (``"loss"``), as with other objectives than ``"log"``, with a beam, and with ``order=0``.
+        (``"loss"``), as with other objectives than ``"log"``, and with a beam.
         Others are the mean log-likelihood per position (``"log_likelihood"``), ``"accuracy"``,
         another name in `treecrf.metrics.SCORERS`, a scorer of that module, or a function of the
         lists of true and predicted label sequences. Higher is better. Labels are predicted as by
         `predict`.
+    calibration : {"auto"} or None, default="auto"
+        Whether all scores are divided by a temperature, at least 1, so that the probabilities of
+        new sequences can be trusted: models tend to be too sure. With ``early_stopping="auto"`` and
+        without validation data, cross-validation compares models at their best temperatures, if
+        marginal probabilities are scored (``scoring``) and there are no ``init_score``. With few
+        held-out sequences, temperatures are close to 1. None leaves the scores as they are.
 
     Running
 
@@ -281,8 +287,14 @@ class TreeCRF(BoostedSequenceClassifier):
         the mean length; the mean of log q; or minus the logarithm of the mean of 1/q.
     validation_score_ : float array
         The ``scoring`` of the validation sequences; empty without them, and if the number of
-        iterations was chosen on a sample. With a beam, which overestimates the likelihood of
-        sequences, the objective is the mean of log q over the validation positions.
+        iterations was chosen on a sample. With ``calibration``, each is the score at the best
+        temperature T of its iteration, less log(T)**2 / (2 n) with the number n of held-out
+        sequences or groups. With a beam, which overestimates the likelihood of sequences, the
+        objective is the mean of log q over the validation positions.
+    temperature_ : float
+        Number that all scores of the model were divided by after training (``calibration``), a
+        multiple of 2**-10; 1 if none was chosen. ``train_score_`` is of the scores before. A warm
+        start continues from the divided scores.
     constant_transitions_ : bool
         Whether the scores of labels after labels are the same at all positions.
     multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
@@ -337,6 +349,7 @@ class TreeCRF(BoostedSequenceClassifier):
         "beam": [StrOptions({"two-pass", "forward-only"})],
         "constant_transitions": [StrOptions({"auto"}), "boolean"],
         "scoring": [StrOptions({"auto", *SCORINGS}), callable],
+        "calibration": [StrOptions({"auto"}), None],
     }
 
     _needed: ClassVar[dict[str, Needs]] = BoostedSequenceClassifier._needed | {
@@ -379,6 +392,7 @@ class TreeCRF(BoostedSequenceClassifier):
     n_iter_no_change: int = 10
     tol: float = 1e-4
     scoring: Scoring = "auto"
+    calibration: Literal["auto"] | None = "auto"
     warm_start: bool = False
     class_weight: ClassWeight = None
     n_jobs: int | None = None
@@ -400,8 +414,8 @@ class TreeCRF(BoostedSequenceClassifier):
     def _resolved_scoring(self) -> Any:
         if self.scoring != "auto":
             return super()._resolved_scoring()
-        # With order 0, and in a beam, the objective is a mean over labels anyway.
-        is_log = self.objective == "log" and self.order > 0 and self.beam_width is None
+        # In a beam, the objective is a mean over labels anyway.
+        is_log = self.objective == "log" and self.beam_width is None
         is_of_labels = is_log and self.decoding != "viterbi"
         return NEG_LOG_LOSS if is_of_labels else "loss"
 
@@ -474,6 +488,7 @@ class TreeCRF(BoostedSequenceClassifier):
         settings = {
             "init_": trained.start,
             "constant_transitions_": trained.forest.transitions is not None,
+            "temperature_": trained.temperature,
             "_trained_objective": objective,
         }
         return super()._model_attributes(trained) | settings
@@ -481,6 +496,7 @@ class TreeCRF(BoostedSequenceClassifier):
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         values, arrays = super()._state()
         values["objective"] = self._trained_objective
+        values["temperature"] = self.temperature_
         if self.init_ is not None:
             values["init"], start_arrays = saved_start(self.init_)
             arrays |= model_file.as_section(start_arrays, "init")
@@ -492,6 +508,8 @@ class TreeCRF(BoostedSequenceClassifier):
         self._trained_objective = values["objective"]
         if self._trained_objective not in (*OBJECTIVES, CUSTOM):
             raise ValueError(f"unknown objective {self._trained_objective!r}")
+        self.temperature_ = values.get("temperature", 1.0)
+        model_file.require(0 < self.temperature_ < np.inf, "temperature")
         self.init_ = None
         start_arrays = model_file.Section(arrays, "init")
         model_file.require(("init" in values) == bool(start_arrays), "start")

@@ -123,7 +123,8 @@ class Engine(ABC):
         else:
             sets = []
             booster, validation = self.on_partitions(forest, encoded, setup, data, start, threads)
-        trained = Trained(data.classes, data.seed, encoder, forest, start, History())
+        temperature = data.earlier.get("temperature_", 1.0)
+        trained = Trained(data.classes, data.seed, encoder, forest, start, History(), temperature)
         return BoostingRun(trained, booster, validation, sets)
 
     def on_partitions(
@@ -294,16 +295,19 @@ class MarginalValidation(Validation):
     def value(self, forest: Forest) -> float:
         """Compute the metric under the forest."""
         self.scores.add_trees(forest)
-        return self._present_value()
+        return self.present_value()
 
     def values(self, grown: Iterable[Forest]) -> list[float]:
         """Compute the metric after each new iteration of a forest that grows."""
-        return [self._present_value() for _ in self.scores.stages(grown)]
+        return [self.present_value() for _ in self.scores.stages(grown)]
 
-    def _present_value(self) -> float:
-        marginals = self.scores.lattice(self.order).marginals()
-        self.likelihoods = self.mean.values(marginals)
-        return float(self.mean.sums_of(self.likelihoods))
+    def present_value(self, temperature: float = 1.0) -> float:
+        """Compute the metric of the present scores, divided by a temperature."""
+        lattice = self.scores.lattice(self.order, temperature)
+        values = self.mean.values(lattice.marginals())
+        if temperature == 1:
+            self.likelihoods = values
+        return float(self.mean.sums_of(values))
 
 
 @dataclass

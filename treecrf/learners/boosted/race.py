@@ -11,6 +11,11 @@ import numpy as np
 
 from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.training_data import TrainingInput
+from treecrf.learners.boosted.calibration import (
+    TemperedValidation,
+    best_temperatures,
+    count_units,
+)
 from treecrf.learners.boosted.engines import make_run
 from treecrf.learners.boosted.spec import BoostingSpec, Variant
 from treecrf.learners.boosted.starts import WHOLE, fit_linear, make_start
@@ -43,10 +48,15 @@ class FoldRun:
         run = make_run(spec, copy(fold), start, threads)
         self._booster = run.booster
         self._held_out = run.validation
+        if spec.is_calibrated:
+            self._held_out = TemperedValidation(run.validation)
         self._scores = [self._held_out.value(self._booster.forest)]
 
-    def scores(self, n_iter: int) -> list[float]:
-        """Return the scores of the held-out sequences before and after each of the iterations."""
+    def scores(self, n_iter: int) -> list[float] | list[list[float]]:
+        """Return the scores of the held-out sequences before and after each of the iterations.
+
+        With calibration, these are scores at all temperatures.
+        """
         self._scores += self._held_out.values(self._grown(n_iter))
         return self._scores[: n_iter + 1]
 
@@ -90,6 +100,8 @@ class Candidate:
     runs: list[FoldRun | None]
     # Means of the folds, before the first and after each iteration.
     scores: list[float] = field(default_factory=list)
+    # Best temperatures, which the scores are for.
+    temperatures: list[float] = field(default_factory=list)
 
     @property
     def best_score(self) -> float:
@@ -276,7 +288,7 @@ class Race:
         # Runs take turns: only those that are training have all of their memory.
         takes_turns = len(jobs) > 1
 
-        def scores_of(job: tuple[Candidate, int, int]) -> list[float]:
+        def scores_of(job: tuple[Candidate, int, int]) -> list[float] | list[list[float]]:
             candidate, i, n_iter = job
             run = candidate.runs[i] or self._run(candidate.variant, i)
             candidate.runs[i] = run
@@ -289,7 +301,12 @@ class Race:
         for candidate in candidates:
             run_scores = [next(scores) for _ in candidate.runs]
             sizes = [run.n_held_out for run in candidate.runs]
-            candidate.scores = np.average(run_scores, axis=0, weights=sizes).tolist()
+            means = np.average(run_scores, axis=0, weights=sizes)
+            temperatures = np.ones(len(means))
+            if self.spec.is_calibrated:
+                means, temperatures = best_temperatures(means, count_units(self.folds))
+            candidate.scores = means.tolist()
+            candidate.temperatures = temperatures.tolist()
 
     def _run(self, variant: Variant, i: int) -> FoldRun:
         """Return a new run of a variant on a fold."""

@@ -33,6 +33,7 @@ class Choice:
     # iterations was not chosen, or chosen on a sample.
     scores: list[float]
     is_guess: bool = False  # whether another variant may still be chosen
+    temperature: float = 1.0  # that scores are divided by in the end
 
 
 class MovingChoice:
@@ -121,6 +122,9 @@ def _choices(
 
     With validation data, these will end training, so that only the variant is chosen.
     """
+    if has_held_out or training.sequences.init_scores is not None:
+        # The number of iterations is not chosen, or the model has only a part of the scores.
+        spec = replace(spec, calibration=None)
     rules = as_transitions(spec.kind.transitions, data.classes, spec.kind.order)
     if rules is not None and spec.kind.is_backward:
         rules = rules.reversed()
@@ -156,9 +160,11 @@ def _choice_of_iterations(
     positions fit less noise.
     """
     n_iter = int(np.argmax(best.scores))
+    temperature = best.temperatures[n_iter]
     if n_positions > MAX_POSITIONS:
-        return Choice(best.variant, min(round(size_ratio * n_iter), spec.max_iter), [])
-    return Choice(best.variant, n_iter, best.scores[: n_iter + 1])
+        n_all = min(round(size_ratio * n_iter), spec.max_iter)
+        return Choice(best.variant, n_all, [], temperature=temperature)
+    return Choice(best.variant, n_iter, best.scores[: n_iter + 1], temperature=temperature)
 
 
 def _best_candidates(

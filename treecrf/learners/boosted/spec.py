@@ -9,10 +9,12 @@ import numpy as np
 
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.history import History, Stopping
+from treecrf.learners.base.validation_metrics import NEG_LOG_LOSS
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.training_scores import TrainingScores
 from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.start import rounded_linear
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.settings import TreeSettings
 
@@ -27,6 +29,7 @@ class Trained:
     forest: Forest  # trees of all iterations
     start: LinearCRF | None  # model whose scores the trees are added to
     history: History  # objective after each iteration
+    temperature: float = 1.0  # that all scores were divided by after training
 
     def __str__(self) -> str:
         n_iter = self.forest.n_iter
@@ -35,13 +38,25 @@ class Trained:
             trees = f"{trees} for all labels"
         if self.forest.transitions is not None:
             trees = f"{trees} with constant transitions"
-        return trees if self.start is None else f"{trees}, added to {self.start}"
+        if self.start is not None:
+            trees = f"{trees}, added to {self.start}"
+        return trees if self.temperature == 1 else f"{trees}, at temperature {self.temperature:.3g}"
 
     def until(self, n_iter: int) -> Trained:
         """Return the first iterations."""
         if self.forest.n_iter <= n_iter:
             return self
         return replace(self, forest=self.forest.copy(n_iter), history=self.history.until(n_iter))
+
+    def divided(self, temperature: float) -> Trained:
+        """Return the model with all scores divided by a temperature; the history is as before."""
+        if temperature == 1:
+            return self
+        start = self.start
+        if start is not None:
+            start = rounded_linear(start, 1 / temperature)
+        forest = self.forest.divided(temperature)
+        return replace(self, forest=forest, start=start, temperature=temperature)
 
 
 class ValidationDecoder(Protocol):
@@ -93,6 +108,7 @@ class BoostingSpec:
     monotonic_cst: Any
     interaction_cst: Any
     early_stopping: bool | str
+    calibration: str | None
     stopping: Stopping | None  # rule of early stopping, if it is enabled
     warm_start: bool
     class_weight: dict | str | None
@@ -102,6 +118,12 @@ class BoostingSpec:
     def new_encoder(self) -> Encoder:
         """Return an encoder that has not learned the columns yet."""
         return Encoder(self.window, self.max_bins, self.missing, self.tree_settings.most_leaves)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether cross-validation chooses a temperature, at which it compares log losses."""
+        has_marginals = self.scoring == NEG_LOG_LOSS and self.decoder is None
+        return self.calibration is not None and has_marginals
 
     @property
     def n_variants(self) -> int:

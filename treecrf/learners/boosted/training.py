@@ -144,7 +144,7 @@ def _run_iterations(
     chosen_scores = choice.scores[: len(history.train)]
     if chosen_scores:
         history = replace(history, validation=chosen_scores)
-    return replace(run.trained, history=history).until(n_iter)
+    return replace(run.trained, history=history).until(n_iter).divided(choice.temperature)
 
 
 def _first_scores(run: BoostingRun, earlier: dict) -> History:

@@ -58,8 +58,11 @@ class TrainingScores(Validation, Protocol):
         """Compute the objective after each new iteration of a forest that grows."""
         return [self.present_value() for _ in self.stages(grown)]
 
-    def lattice(self, order: int) -> Any:
-        """Return a lattice of the present scores; None if some contexts have no scores."""
+    def lattice(self, order: int, temperature: float = 1.0) -> Any:
+        """Return a lattice of the present scores, divided by the temperature.
+
+        None if some contexts have no scores.
+        """
         raise NotImplementedError
 
 
@@ -111,11 +114,15 @@ class TableScores(TrainingScores):
             yield
         self.n_iter = latest.n_iter
 
-    def lattice(self, order: int) -> Lattice | None:
-        """Return a lattice of the present scores; None if some contexts have no scores."""
+    def lattice(self, order: int, temperature: float = 1.0) -> Lattice | None:
+        """Return a lattice of the present scores, divided by the temperature.
+
+        None if some contexts have no scores.
+        """
         if order and self.objective.given is not None:
             return None
-        return Lattice(self.scores, self.encoded.offsets, order, self.threads)
+        scores = self.scores if temperature == 1 else self.scores / temperature
+        return Lattice(scores, self.encoded.offsets, order, self.threads)
 
 
 # Scores to start from

@@ -90,7 +90,9 @@ def tried(spec: BoostingSpec, folds: list[TrainingInput], threads: Threads) -> T
     with Threads(n_inner) as inner:
         n_leaves = min(COMPARED_LEAVES, spec.tree_settings.max_leaf_nodes)
         tree_settings = replace(spec.tree_settings, max_leaf_nodes=n_leaves)
-        chosen = replace(spec.of(variant), tree_settings=tree_settings, n_jobs=n_inner)
+        chosen = replace(
+            spec.of(variant), tree_settings=tree_settings, n_jobs=n_inner, calibration=None
+        )
 
         def results(fold: TrainingInput) -> tuple[list[float], np.ndarray | None, np.ndarray]:
             start = make_start(chosen, fold, variant.start)

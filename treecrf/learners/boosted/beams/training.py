@@ -155,7 +155,7 @@ class BeamScores(TrainingScores):
         """Compute the mean log-probability of a label."""
         return self.objective.label_value(self.cache)
 
-    def lattice(self, order: int) -> None:
+    def lattice(self, order: int, temperature: float = 1.0) -> None:
         """Return None: the cache has no scores of all contexts."""
 
 

@@ -46,6 +46,7 @@ class ConstantScores(TrainingScores):
             self.factored.add(forest.sum_of_transitions(new), state)
             self.n_iter = forest.n_iter
 
-    def lattice(self, order: int) -> FactoredLattice:
-        """Return a lattice of the present scores."""
-        return FactoredLattice(self.factored, self.factored.offsets, order, self.threads)
+    def lattice(self, order: int, temperature: float = 1.0) -> FactoredLattice:
+        """Return a lattice of the present scores, divided by the temperature."""
+        factored = self.factored.divided(temperature)
+        return FactoredLattice(factored, factored.offsets, order, self.threads)

@@ -168,9 +168,10 @@ class FactoredTrainingScores(SampledScores):
         samples = sampler.sample(self.factored, iteration, seed, request.mu, weights, request.floor)
         return samples, self.objective.mean.sums(sampler.likelihoods)
 
-    def lattice(self, order: int) -> FactoredLattice:
-        """Return a lattice of the present scores."""
-        return FactoredLattice(self.factored, self.factored.offsets, order, self.threads)
+    def lattice(self, order: int, temperature: float = 1.0) -> FactoredLattice:
+        """Return a lattice of the present scores, divided by the temperature."""
+        factored = self.factored.divided(temperature)
+        return FactoredLattice(factored, factored.offsets, order, self.threads)
 
 
 class ConstantTrainingScores(TableSampledScores, FactoredTrainingScores):
