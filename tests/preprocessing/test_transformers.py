@@ -212,6 +212,13 @@ def test_invalid_sequences():
     with pytest.raises(ValueError, match="new column 'heat_std_3' has the name of a column of X"):
         rolling.fit([day.assign(heat_std_3=1) for day in DAYS])
     rolling.fit(DAYS)
+    for invalid in ([day[["room"]] for day in DAYS], [day.assign(heat_std_3=1) for day in DAYS]):
+        with pytest.raises(ValueError, match="column"):
+            rolling.fit(invalid)
+        assert rolling.n_features_in_ == 3
+        rolling.transform(DAYS)
+    with pytest.raises(ValueError, match="input_features has 2 names; expected 3"):
+        clone(ROLLING).fit([day.values.tolist() for day in DAYS]).get_feature_names_out(["a", "b"])
     with pytest.raises(ValueError, match="sequence 1 lacks the column 'heat'"):
         rolling.transform([DAYS[0], DAYS[1].drop(columns="heat")])
     with pytest.raises(TypeError, match="sequence 0, position 0, column 'heat': 'warm' is a strin"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
@@ -84,21 +86,30 @@ class SequenceTransformer(
         Raises
         ------
         ValueError, TypeError
-            If a parameter or a sequence is invalid, or there are no columns of numbers.
+            If a parameter or a sequence is invalid, or there are no columns of numbers. The
+            transformer then remains unchanged.
+
+        Examples
+        --------
+        >>> from treecrf.preprocessing import SequenceScaler
+        >>> SequenceScaler(columns=[0]).fit([[[1.0, 5.0], [3.0, 6.0]]]).n_features_in_
+        2
         """
         self._check_parameters()
         X = _listed(X)
         raw = RawData(X, y, segmentation_of(X, lengths, groups))
         resolved = raw.resolved()
         schema = self._read(resolved.X, resolved.segmentation).schema
+        chosen = self._choose(schema)
+        _refuse_equal_names(self._names_out(_names_in(schema), chosen))
+        # Nothing changes before here, where no error is raised any more.
         self._schema = schema
         self._others = raw.columns
-        self._chosen = self._choose(schema)
+        self._chosen = chosen
         self.n_features_in_ = schema.n_features
         vars(self).pop("feature_names_in_", None)
         if schema.names is not None:
             self.feature_names_in_ = np.array(schema.names, dtype=object)
-        self._check_names()
         return self
 
     def _check_parameters(self) -> None:
@@ -124,15 +135,6 @@ class SequenceTransformer(
                 "booleans"
             )
         return np.unique(chosen)
-
-    def _check_names(self) -> None:
-        """Raise ValueError if a new column has the name of another one."""
-        names = self.get_feature_names_out().tolist()
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(
-                f"the new column {twice!r} has the name of a column of X; rename that one"
-            )
 
     # Transformation
 
@@ -161,6 +163,16 @@ class SequenceTransformer(
             Before `fit`.
         ValueError, TypeError
             If X does not match the data in `fit`. The message names the place.
+
+        Examples
+        --------
+        >>> from treecrf.preprocessing import SequenceScaler
+        >>> scaler = SequenceScaler().fit([[[1.0], [3.0]]])
+        >>> scaler.transform([[5.0], [6.0], [1.0], [9.0]], lengths=[2, 2])
+        array([[-1.],
+               [ 1.],
+               [-1.],
+               [ 1.]])
         """
         check_is_fitted(self)
         self._check_parameters()
@@ -251,10 +263,10 @@ class SequenceTransformer(
     def _with_values(self, x: Any, values: np.ndarray, names: list[str]) -> Any:
         """Return a sequence, or a long table, with the new columns of these names."""
         if is_frame(x) and self._schema.names is None:
-            x = with_numbered_names(x, self._names_in())
+            x = with_numbered_names(x, _names_in(self._schema))
         dropped = [] if self.keep else self._chosen.tolist()
         if dropped and (is_frame(x) or are_dicts(x)):
-            x = without_names(x, [self._names_in()[j] for j in dropped])
+            x = without_names(x, [_names_in(self._schema)[j] for j in dropped])
         return with_columns(x, values, names, dropped)
 
     # Names and output
@@ -275,12 +287,30 @@ class SequenceTransformer(
         ------
         NotFittedError
             Before `fit`.
+        ValueError
+            If ``input_features`` has another number of names.
+
+        Examples
+        --------
+        >>> from treecrf.preprocessing import SequenceScaler
+        >>> scaler = SequenceScaler(keep=True).fit([[[1.0], [3.0]]])
+        >>> scaler.get_feature_names_out(["heat"]).tolist()
+        ['heat', 'heat_zscore']
         """
         check_is_fitted(self)
-        names = self._names_in(input_features)
-        dropped = () if self.keep else self._chosen
+        names = self._names_out(_names_in(self._schema, input_features), self._chosen)
+        return np.array(names, dtype=object)
+
+    def _names_out(self, names: list[str], chosen: np.ndarray) -> list[str]:
+        """Return the names of the result, given those of X and the indices of chosen columns."""
+        dropped = () if self.keep else chosen
         kept = [name for j, name in enumerate(names) if j not in dropped]
-        return np.array([*kept, *self._new_names(input_features)], dtype=object)
+        return kept + [new for j in chosen for new in self._names_of(names[j])]
+
+    def _new_names(self) -> list[str]:
+        """Return the names of the new columns."""
+        names = _names_in(self._schema)
+        return [new for j in self._chosen for new in self._names_of(names[j])]
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Set the form of the transformed sequences.
@@ -314,23 +344,6 @@ class SequenceTransformer(
         chosen = getattr(self, "_sklearn_output_config", {}).get("transform")
         return chosen or get_config()["transform_output"]
 
-    def _names_in(self, input_features: ArrayLike | None = None) -> list[str]:
-        names = self._schema.names
-        if names is not None:
-            return list(names)
-        if input_features is None:
-            return [f"x{j}" for j in range(self._schema.n_features)]
-        given = np.asarray(input_features, dtype=object).tolist()
-        if len(given) != self._schema.n_features:
-            raise ValueError(
-                f"input_features has {len(given)} names; expected {self._schema.n_features}"
-            )
-        return given
-
-    def _new_names(self, input_features: ArrayLike | None = None) -> list[str]:
-        names = self._names_in(input_features)
-        return [new for j in self._chosen for new in self._names_of(names[j])]
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_schema")
 
@@ -345,6 +358,25 @@ class SequenceTransformer(
 def _listed(X: Any) -> Any:
     """Return X, which is read more than once, and may be an iterator."""
     return list(X) if isinstance(X, Iterator) else X
+
+
+def _names_in(schema: InputSchema, given: ArrayLike | None = None) -> list[str]:
+    """Return the names of the columns of X, or the given ones if they have none."""
+    if schema.names is not None:
+        return list(schema.names)
+    if given is None:
+        return [f"x{j}" for j in range(schema.n_features)]
+    names = np.asarray(given, dtype=object).tolist()
+    if len(names) != schema.n_features:
+        raise ValueError(f"input_features has {len(names)} names; expected {schema.n_features}")
+    return names
+
+
+def _refuse_equal_names(names: list[str]) -> None:
+    """Raise ValueError if a new column has the name of another one."""
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise ValueError(f"the new column {twice!r} has the name of a column of X; rename that one")
 
 
 def _index_of(item: Any, schema: InputSchema) -> int:
@@ -370,10 +402,13 @@ def _in_library(table: Any, library: str, names: np.ndarray) -> Any:
     if not is_frame(table):
         if sparse.issparse(table):
             table = table.toarray()
-        module = __import__(library)
+        module = importlib.import_module(library)
         if are_dicts(table):
             return module.DataFrame(table)
-        columns = {name: table[:, j].tolist() for j, name in enumerate(names)}
-        return module.DataFrame(columns)
+        if table.dtype.kind == "f":
+            columns = list(table.T)
+        else:  # lists show the type of each column
+            columns = table.T.tolist()
+        return module.DataFrame(dict(zip(names, columns, strict=True)))
     frame = narwhals.from_native(table, eager_only=True)
     return frame.to_pandas() if library == "pandas" else frame.to_polars()
