@@ -133,6 +133,8 @@ def test_empty_sequences():
     assert found[0].shape == (0, 13)
     assert list(found[0].columns) == rolling.get_feature_names_out().tolist()
     assert found[2] == []
+    assert rolling.set_output(transform="polars").transform([[], DAYS[1]])[0] == []
+    rolling.set_output(transform="default")
     assert rolling.transform([]) == []
     assert rolling.transform(FRAME[:0], groups="day").shape == (0, 15)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.added_columns import with_columns, with_numbered_names, without_names
 from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData, as_sequences
-from treecrf.inputs.forms import are_dicts, is_frame
+from treecrf.inputs.forms import are_dicts, is_empty_list, is_frame
 from treecrf.inputs.frames import as_groups, group_column, segmentation_of, without_columns
 from treecrf.inputs.offsets import Segmentation, position_name, split_sequences
 from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences
@@ -77,7 +77,7 @@ class SequenceTransformer(
         y : ignored
             If it names a column of data frames with the labels, this column is passed on.
         lengths, groups : optional
-            Sequences of a long table, as in `TreeCRF.fit`.
+            Sequences of a long table, as in `treecrf.TreeCRF.fit`.
 
         Returns
         -------
@@ -184,9 +184,8 @@ class SequenceTransformer(
         sequences = self._read(X, segmentation, self._schema, self._others)
         values = self._compute(self._numbers(sequences), sequences.offsets)
         if segmentation.is_long:
-            return self._output(X, values)
-        parts = split_sequences(values, sequences.offsets)
-        return [self._output(x, part) for x, part in zip(X, parts, strict=True)]
+            return self._output([X], [values])[0]
+        return self._output(X, split_sequences(values, sequences.offsets))
 
     def fit_transform(
         self,
@@ -253,12 +252,17 @@ class SequenceTransformer(
             )
         return table
 
-    def _output(self, x: Any, values: np.ndarray) -> Any:
-        """Return a sequence, or a long table, with the new columns, in the chosen library."""
-        if not len(values) and not hasattr(x, "shape"):
-            return x  # an empty sequence has any form
-        table = self._with_values(x, values, self._new_names())
-        return _in_library(table, self._library(), self.get_feature_names_out())
+    def _output(self, items: Iterable[Any], values: list[np.ndarray]) -> list:
+        """Return sequences with the new columns, in the chosen library."""
+        new_names = self._new_names()
+        names = self.get_feature_names_out()
+        library = self._library()
+        results = []
+        for x, part in zip(items, values, strict=True):
+            if not is_empty_list(x):  # which has any form
+                x = _in_library(self._with_values(x, part, new_names), library, names)
+            results.append(x)
+        return results
 
     def _with_values(self, x: Any, values: np.ndarray, names: list[str]) -> Any:
         """Return a sequence, or a long table, with the new columns of these names."""
