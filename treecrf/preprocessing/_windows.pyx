@@ -3,16 +3,16 @@
 A window of w positions ends at every position in turn. The sequence is cut into blocks of w
 positions, as for running minima [1]. A window then consists of the last positions of one block and
 the first ones of the next. Sums over the first positions grow with each position, and sums over the
-last positions are computed when their block is complete. So nothing is ever subtracted: a value that
-has left the window leaves no rounding errors behind, and the work for a position does not depend
-on w.
+last positions are computed when their block is complete. So nothing is ever subtracted: a value
+that has left the window leaves no rounding errors behind, and the work for a position does not
+depend on w.
 
 Sums are those of differences from an anchor, a value in the window. So the variance loses at most a
 factor of w of the precision, wherever zero is, and equal values have exactly the deviation 0.
 Sums of whole numbers are exact: equal windows have equal statistics wherever blocks begin.
 
-[1] M. van Herk, "A fast algorithm for local minimum and maximum filters on rectangular and octagonal
-kernels", Pattern Recognition Letters 13, 1992.
+[1] M. van Herk, "A fast algorithm for local minimum and maximum filters on rectangular and
+octagonal kernels", Pattern Recognition Letters 13, 1992.
 """
 
 import numpy as np
@@ -163,7 +163,7 @@ cdef class RollingWindow:
 
     cdef readonly Py_ssize_t length, n_after
     cdef Py_ssize_t n_pushed, n_in_block
-    # Values of this block and of the one before, and sums from each position of that one to its end.
+    # Values of this block and of the one before, and sums from each position of that to its end.
     cdef double[::1] values, values_before, memory
     cdef Sums *until_end
     cdef Sums from_start
