@@ -142,7 +142,8 @@ cdef class TreeGrower:
         self._make_histograms(tests, n_lags, n_labels)
         self.splits = SplitSearch(tests, settings, self.histograms.n_label_bins,
                                   self.separate_counts)
-        self.context_splits = ContextSplitSearch(self.splits, self.contexts, tests.n_bins)
+        self.context_splits = ContextSplitSearch(self.splits, self.contexts, tests.n_bins,
+                                                 settings.ranks_of(n_labels))
         if n_layers:
             self.set_examples(np.zeros((n_lags, len(depth)), dtype=np.uint8),
                               np.zeros(len(depth), dtype=bool))

@@ -60,6 +60,7 @@ class Reading(TableOptions):
     label: str | None = None  # by default, as in the model
     group: str | None = None  # by default, as in the model; without one, all rows are one sequence
     no_group: bool = False
+    fold_groups: str | None = None
     with_labels: bool = True
     may_be_empty: bool = False
 
@@ -92,6 +93,7 @@ class FileData:
     sequences: Sequences
     labels: list[np.ndarray] | None  # None if missing
     groups: list[str] | None = None
+    fold_groups: list[str] | None = None  # of all positions
     is_table: bool = False
     columns: ColumnNames = NO_NAMES
     missing_label: str | None = None  # the place of the first
@@ -136,6 +138,7 @@ def read_table(file: Table, reading: Reading, model: ModelInput | None) -> FileD
         NO_SEQUENCES,
         None if label is None else [],
         rows.groups,
+        fold_groups=rows.fold_groups,
         is_table=True,
         columns=ColumnNames(reading.label, reading.group),
         text_names=file.names,
@@ -172,13 +175,15 @@ class RowReader:
             missing = reading.missing
         self.converter = ArrowConverter(missing)
         self.groups: list[str] | None = None  # the group of each sequence
+        self.fold_groups: list[str] | None = None  # of each row
         self.stored: RowFile  # the features of all rows
         self._file = file
         self._reading = reading
         self._features = features
         self._label = label
         self._numbers = [name for name in features if name not in reading.category]
-        self._names = [name for name in (*features, label, reading.group) if name is not None]
+        others = label, reading.group, reading.fold_groups
+        self._names = list(dict.fromkeys([*features, *(name for name in others if name)]))
         self._twice_read = ScannedTables([file], self._numbers)
         self._columns: list[_Column]
         self._label_column: _Column
@@ -186,6 +191,8 @@ class RowReader:
         self._boundaries: GroupBoundaries
         if reading.group is not None:
             self.groups = []
+        if reading.fold_groups is not None:
+            self.fold_groups = []
 
     def find_kinds(self) -> None:
         """Find the kinds of the columns in all values of a text file."""
@@ -232,6 +239,8 @@ class RowReader:
         if self.groups is not None:
             groups = self.converter.text(batch.column(self._reading.group))
             self.groups += self._boundaries.add(groups)
+        if self.fold_groups is not None:
+            self.fold_groups += batch.column(self._reading.fold_groups).to_pylist()
         self.stored.append(
             [column.read(batch.column(column.name), row) for column in self._columns]
         )
@@ -273,6 +282,7 @@ def _with_columns_of(model: ModelInput | None, file: Table, reading: Reading) ->
     """Return the options with the columns of the labels and groups that the model stores."""
     if model is None:
         return reading
+    reading = replace(reading, fold_groups=None)
     label = reading.label
     group = reading.group
     if label is None and model.columns.label in _others(file, model):
@@ -295,11 +305,18 @@ def _others(file: Table, model: ModelInput) -> set[str]:
 
 def _features(file: Table, reading: Reading, model: ModelInput | None) -> list[str]:
     """Return the names of the columns that are features."""
-    named = [reading.label, reading.group, *reading.drop, *reading.category]
+    named = [
+        reading.label, reading.group, reading.fold_groups, *reading.drop, *reading.category
+    ]  # fmt: skip
     _require_columns(file, [name for name in named if name is not None], reading)
     if reading.label is not None and reading.label == reading.group:
         raise ValueError(f"--label and --group both name {reading.label!r}; expected two columns")
-    others = {reading.label, reading.group}
+    if reading.fold_groups is not None and reading.fold_groups in (reading.label, reading.group):
+        raise ValueError(
+            f"--fold-groups names {reading.fold_groups!r}, as another option does; expected "
+            "another column"
+        )
+    others = {reading.label, reading.group, reading.fold_groups}
     if model is not None and model.schema.names is not None:
         _require_columns(file, model.schema.names, reading)
         if reading.label is not None and reading.label not in _others(file, model):

@@ -34,7 +34,7 @@ from treecrf.inputs.dataset import ColumnNames, RawData, named
 from treecrf.inputs.large.scratch import check_folder
 from treecrf.inputs.large.table_sources import STANDARD, Source
 from treecrf.inputs.large.tables import TableReader, open_tables
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.offsets import Segmentation, split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.learner import SequenceLearner
@@ -87,6 +87,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=_ListParameters,
         help="list the names for --set and their defaults, and exit",
     )
+    text = (
+        "column of a table with the group of each sequence, such as a person; sequences of a group "
+        "are held out together"
+    )
+    add("--fold-groups", metavar="COLUMN", help=text)
     text = "column of a table whose whole numbers are categories; can be repeated"
     add("--category", metavar="COLUMN", **REPEATED, help=text)
     text = "read tables in pieces, and keep temporary files in this folder instead of memory"
@@ -122,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
         _fit_pieces(learner, options)
     else:
         _fit_file(learner, options)
-    learner._columns = ColumnNames(options.label, options.group)
+    learner._columns = ColumnNames(options.label, options.group, fold=options.fold_groups)
     # The model file does not store the number of threads and the verbosity.
     save_model(with_settings(learner, n_jobs=None, verbose=0), options.model)
     return 0
@@ -152,13 +157,23 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
         held_out = read_file(Source(options.validation), reading, expected)
         validation = (held_out.sequences, held_out.labels)
     try:
-        learner.fit(data.sequences, data.labels, *validation)
+        learner.fit(data.sequences, data.labels, *validation, **_fold_groups(learner, data))
     except (TypeError, ValueError) as error:
         message = str(error).removeprefix("validation data: ")
         if message != str(error):
             raise ValueError(f"{options.validation}: {message}") from error
         with named(source.name):
             raise
+
+
+def _fold_groups(learner: SequenceClassifier, data: FileData) -> dict[str, list]:
+    """Return the argument of `fit` for the groups of sequences, if there are any."""
+    if data.fold_groups is None:
+        return {}
+    if not isinstance(learner, SequenceLearner):
+        raise ValueError(f"--fold-groups: {type(learner).__name__} holds out no sequences")
+    values = split_sequences(np.array(data.fold_groups, dtype=object), data.sequences.offsets)
+    return {"fold_groups": values}
 
 
 def _print_sizes(data: FileData, form: str) -> None:
@@ -218,7 +233,7 @@ def _fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> Non
         raise ValueError("tables in pieces require --label and --group")
     if options.scratch is not None:
         check_folder(options.scratch)
-    pieces = _opened(options.data, options)
+    pieces = _opened(options.data, options, options.fold_groups)
     validation = None
     if options.validation is not None:
         validation = _opened(options.validation, options)
@@ -230,14 +245,21 @@ def _fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> Non
     if validation is not None:
         validation_columns = {"y_val": label, "groups_val": group}
     learner.fit(
-        pieces, label, validation, groups=group, scratch=options.scratch, **validation_columns
+        pieces,
+        label,
+        validation,
+        groups=group,
+        fold_groups=options.fold_groups,
+        scratch=options.scratch,
+        **validation_columns,
     )
 
 
-def _opened(path: str, options: argparse.Namespace) -> TableReader:
+def _opened(path: str, options: argparse.Namespace, fold_groups: str | None = None) -> TableReader:
     if options.format not in (None, "csv", "tsv", "parquet"):
         raise ValueError(f"--format {options.format} is not that of tables in pieces")
-    raw = RawData(path, options.label, Segmentation(groups=options.group))
+    cuts = Segmentation(groups=options.group)
+    raw = RawData(path, options.label, cuts, fold_groups=fold_groups)
     return open_tables(raw, folder=options.scratch, options=reading_of(options))
 
 

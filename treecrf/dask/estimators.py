@@ -251,6 +251,7 @@ class DaskMixin:
         *,
         sample_weight: Any = None,
         groups: Any = None,
+        fold_groups: Any = None,
         sample_weight_val: Any = None,
         groups_val: Any = None,
         callbacks: Iterable[Callable[..., Any]] | None = None,
@@ -279,6 +280,10 @@ class DaskMixin:
             and delayed objects may hold triples (X, y, sample_weight) instead.
         groups : str, or a collection with the partitions of X, optional
             Name of the column with the sequence that each position belongs to, for data frames.
+        fold_groups : str, or a collection with the partitions of X, optional
+            Name of the column with the group of each sequence, such as a person, or the groups of
+            the sequences in each partition; see the local `fit`. A group may be in several
+            partitions.
         sample_weight_val, groups_val : optional
             Weights and groups of ``X_val`` and ``y_val``. The default of ``groups_val`` is
             ``groups`` if it is the name of a column of ``X_val``; sequences in a list have no
@@ -318,9 +323,11 @@ class DaskMixin:
         label = y
         if "y" in columns:
             label = y.name
-        names = [value if isinstance(value, str) else None for value in (label, groups)]
+        passed = label, groups, None, fold_groups
+        names = [value if isinstance(value, str) else None for value in passed]
         with Cluster(self._client()) as cluster:
-            partitions = UnreadPartitions(raw_partitions(cluster, X, y, groups, sample_weight))
+            raws = raw_partitions(cluster, X, y, groups, sample_weight, fold_groups=fold_groups)
+            partitions = UnreadPartitions(raws)
             validation = _validation(cluster, X_val, y_val, groups_val, sample_weight_val)
             spec = local._spec()
             data = read_training(reading_rules(local), partitions, validation)

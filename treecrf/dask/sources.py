@@ -142,17 +142,20 @@ def raw_partitions(
     groups: Any = None,
     sample_weight: Any = None,
     name: str = "",
+    fold_groups: Any = None,
 ) -> DaskPartitions:
     """Return partitions of `RawData` that are read again each time they are used.
 
-    A string as y, groups or sample_weight is the name of a column; otherwise they have the
-    partitions of X. Without y, the parts of X are pairs (X, y). The name is a suffix of arguments
+    A string as another argument is the name of a column; otherwise they have the partitions of X.
+    Without y, the parts of X are pairs (X, y). The name is a suffix of arguments
     in error messages.
     """
-    given = {"y": y, "groups": groups, "sample_weight": sample_weight}
+    given = {
+        "y": y, "groups": groups, "sample_weight": sample_weight, "fold_groups": fold_groups
+    }  # fmt: skip
     is_bag = form_of(X) == "bag"
     if is_bag:
-        _check_arguments_of_bag(groups, sample_weight, name)
+        _check_arguments_of_bag(groups, sample_weight, fold_groups, name)
     columns = {argument: v for argument, v in given.items() if v is None or isinstance(v, str)}
     values, places = _delayed_tables(X, name)
     sources = {"X": values}
@@ -225,7 +228,7 @@ def _require_columns(X: Any, columns: dict[str, str | None], name: str) -> None:
             require_column(X._meta, column, f"{argument}{name}", f"X{name}")
 
 
-def _check_arguments_of_bag(groups: Any, sample_weight: Any, name: str) -> None:
+def _check_arguments_of_bag(groups: Any, sample_weight: Any, fold_groups: Any, name: str) -> None:
     """Raise TypeError for names of columns, and groups of positions, of a bag of sequences."""
     if groups is not None:
         raise TypeError(
@@ -236,6 +239,11 @@ def _check_arguments_of_bag(groups: Any, sample_weight: Any, name: str) -> None:
         raise TypeError(
             f"sample_weight{name}={sample_weight!r} names a column, but X{name} is a bag; expected "
             "a bag of weights, or a bag of triples (X, y, sample_weight)"
+        )
+    if isinstance(fold_groups, str):
+        raise TypeError(
+            f"fold_groups={fold_groups!r} names a column, but X is a bag; expected a bag with the "
+            "group of each sequence"
         )
 
 
@@ -275,7 +283,7 @@ def read_raw(X: Any, *values: Any) -> RawData:
     of data for a local fit, and the place of the partition.
     """
     *partitions, columns, others, are_bags, place = values
-    given = dict.fromkeys(("y", "groups", "sample_weight")) | columns
+    given = dict.fromkeys(("y", "groups", "sample_weight", "fold_groups")) | columns
     given |= zip(others, partitions, strict=True)
     if are_bags:
         X = list(X)
@@ -289,7 +297,11 @@ def read_raw(X: Any, *values: Any) -> RawData:
             frame = nw.from_native(X, eager_only=True)
             X = frame.drop(weight).to_native()
             weight = frame[weight].to_numpy()
-    return RawData(X, given["y"], Segmentation(None, given["groups"]), weight, place=place)
+        folds = given["fold_groups"]
+        if isinstance(folds, str):
+            require_column(X, folds, "fold_groups")
+    cuts = Segmentation(None, given["groups"])
+    return RawData(X, given["y"], cuts, weight, place=place, fold_groups=folds)
 
 
 def _unpacked(X: Any, given: dict[str, Any], are_bags: bool) -> tuple[Any, dict[str, Any]]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free, qsort, realloc
 from libc.string cimport memcpy
 
 from treecrf.inputs.sequences import CATEGORY, NUMBER
@@ -11,6 +11,8 @@ from treecrf.inputs.sequences import CATEGORY, NUMBER
 cdef enum:
     # Rows that are searched at the same time, which hides the latency of comparisons.
     N_TOGETHER = 8
+    # Rows with more ids are sorted by `qsort` unless their ids ascend.
+    MANY_IDS = 64
     # As in `treecrf.encoding.column_layout`.
     IN_CODES = 0
     IN_BITS = 1
@@ -76,6 +78,12 @@ def look_up(columns, layout, const int32_t[::1] tested, const int32_t[::1] value
     return np.asarray(found)
 
 
+def in_order_of_slots(layout, int storage):
+    """Return the columns that are stored in one way, in the order of their slots."""
+    columns = np.flatnonzero(layout.storage == storage)
+    return columns[np.argsort(layout.slots[columns], kind="stable")]
+
+
 cdef class ColumnCodes:
     """How values of each column are stored."""
 
@@ -107,9 +115,9 @@ cdef class ColumnCodes:
             raise MemoryError(f"no memory for {self.n_columns} columns")
         # An empty array has no first item.
         self.thresholds = np.append(columns.thresholds, 0.0)
-        self.coded = np.flatnonzero(np.equal(layout.storage, IN_CODES))
-        self.in_bits = np.flatnonzero(np.equal(layout.storage, IN_BITS))
-        self.in_lists = np.flatnonzero(np.equal(layout.storage, IN_LISTS))
+        self.coded, self.in_bits, self.in_lists = (
+            in_order_of_slots(layout, storage) for storage in (IN_CODES, IN_BITS, IN_LISTS)
+        )
         self.ids_of_true, self.lists_zeros = np.full(self.n_columns, -1, dtype=np.int32), False
         for j in range(self.n_columns):
             column = &self.columns[j]
@@ -212,10 +220,22 @@ cdef void write_bins(const Column *column, const double *values, uint8_t *codes)
             codes[k] = <uint8_t> (first[k] + (n == 1 and column.thresholds[first[k]] < values[k]))
 
 
+cdef int compare_ids(const void *one, const void *other) noexcept nogil:
+    cdef int32_t first = (<const int32_t *> one)[0], second = (<const int32_t *> other)[0]
+    return (first > second) - (first < second)
+
+
 cdef inline void sort_ids(int32_t *ids, Py_ssize_t n) noexcept nogil:
-    """Sort by insertion: most ids ascend already, and rows list few."""
+    """Sort by insertion unless there are many: rows list few ids, or most ascend already."""
     cdef Py_ssize_t i, j
     cdef int32_t id_
+    if n > MANY_IDS:
+        i = 1
+        while i < n and ids[i - 1] < ids[i]:
+            i += 1
+        if i < n:
+            qsort(ids, n, sizeof(int32_t), compare_ids)
+        return
     for i in range(1, n):
         id_, j = ids[i], i
         while j > 0 and ids[j - 1] > id_:

@@ -17,6 +17,8 @@ cdef extern from "utils/hashing.h" nogil:
 
 # What stands for a category, and for any missing number.
 cdef uint64_t PRESENT = 1, MISSING = 2
+# What stands for a missing value among the bins.
+cdef uint64_t MISSING_BIN = 1 << 32
 
 ctypedef fused value_t:
     double
@@ -80,6 +82,59 @@ def add_sparse(const double[::1] values, const int64_t[::1] columns, const int64
             for e in range(indptr[i], indptr[i + 1]):
                 j = columns[e]
                 add_value(values[e], starts[j], n_categories[j], salts[i], sums)
+
+
+cdef inline uint64_t hash_of_bin(double value, const double[::1] thresholds,
+                                 const int64_t[::1] starts, const uint8_t[::1] is_number,
+                                 Py_ssize_t j, uint64_t salt) noexcept nogil:
+    """Hash the bin of a number, or the code of a category or boolean, with the salt."""
+    cdef int64_t low, high, middle
+    if value == 0.0:
+        return 0
+    if isnan(value):
+        return mixed_with(salt, MISSING_BIN)
+    if not is_number[j]:
+        return mixed_with(salt, <uint64_t> <int64_t> value)
+    low = starts[j]
+    high = starts[j + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if value > thresholds[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return mixed_with(salt, <uint64_t> (low - starts[j]))
+
+
+def add_dense_bins(const value_t[:, :] values, const double[::1] thresholds,
+                   const int64_t[::1] starts, const uint8_t[::1] is_number,
+                   const uint64_t[::1] salts, const uint64_t[:] weights, uint64_t[::1] sums):
+    """Add hashes of the bin or category of each value and the salt of its position to its column.
+
+    A hash is multiplied by the weight of the position. Values of 0 are left out, as in sparse
+    tables.
+    """
+    cdef Py_ssize_t i, j
+    with nogil:
+        for i in range(values.shape[0]):
+            for j in range(values.shape[1]):
+                sums[j] += weights[i] * hash_of_bin(values[i, j], thresholds, starts, is_number, j,
+                                                    salts[i])
+
+
+def add_sparse_bins(const double[::1] values, const int64_t[::1] columns,
+                    const int64_t[::1] indptr, const double[::1] thresholds,
+                    const int64_t[::1] starts, const uint8_t[::1] is_number,
+                    const uint64_t[::1] salts, const uint64_t[:] weights, uint64_t[::1] sums):
+    """Do so for the stored values of a CSR matrix."""
+    cdef Py_ssize_t i, e
+    cdef int64_t j
+    with nogil:
+        for i in range(indptr.shape[0] - 1):
+            for e in range(indptr[i], indptr[i + 1]):
+                j = columns[e]
+                sums[j] += weights[i] * hash_of_bin(values[e], thresholds, starts, is_number, j,
+                                                    salts[i])
 
 
 def hash_dense(const value_t[:, :] values, const int64_t[::1] starts,

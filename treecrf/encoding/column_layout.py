@@ -96,7 +96,8 @@ class ColumnLayout:
         # Columns with missing values come first.
         ids = np.full(len(storage), -1, dtype=np.int32)
         in_need = np.flatnonzero((storage == BITS) | (storage == LISTS))
-        in_need = in_need[np.argsort(~parts["has_missing"][in_need], kind="stable")]
+        keys = parts["slots"][in_need], storage[in_need], ~parts["has_missing"][in_need]
+        in_need = in_need[np.lexsort(keys)]
         ids[in_need] = parts["n_ids"] + np.arange(len(in_need))
         one_id = columns.is_single & (parts["zeros"] == 0)
         return cls(
@@ -177,6 +178,7 @@ def make_layout(
     fractions: np.ndarray,  # see `treecrf.encoding.columns.learn_columns`
     missing: np.ndarray,  # likewise
     *,
+    order: np.ndarray,  # of the columns in their storage
     is_sparse: bool,
     are_symbols: bool,
     has_window: bool,
@@ -199,15 +201,16 @@ def make_layout(
     zeros = np.where(in_lists, np.diff(n_below), 0)
     n_ids = columns.n_tests + (columns.is_number & ~(columns.is_single & (zeros == 0)))
     # Categories first: code 0 of the first code column is the boundary test.
-    coded = np.flatnonzero(in_codes)
+    coded = order[in_codes[order]]
     coded = coded[np.argsort(~columns.is_category[coded], kind="stable")]
     n_codes = (columns.n_tests + 1 + (columns.is_category | has_missing))[coded] + are_symbols
     if has_window and not (are_symbols and in_codes[0]):
         n_codes = np.append(2, n_codes)
     slots = np.zeros(len(columns), dtype=np.int32)
     slots[coded] = np.arange(len(n_codes) - len(coded), len(n_codes))
-    slots[in_bits] = np.arange(in_bits.sum())
-    slots[in_lists] = np.cumsum(n_ids[in_lists]) - n_ids[in_lists]
+    slots[order[in_bits[order]]] = np.arange(in_bits.sum())
+    listed = order[in_lists[order]]
+    slots[listed] = np.cumsum(n_ids[listed]) - n_ids[listed]
     return ColumnLayout.of(
         columns,
         storage=storage.astype(np.int8),
@@ -231,6 +234,7 @@ def bundle(
     columns = np.flatnonzero((layout.storage == LISTS) & layout.has_one_id & ~layout.has_missing)
     if not len(columns):
         return layout, encoded
+    columns = columns[np.argsort(layout.slots[columns])]
     starts, postings = encoded.postings()
     counts = np.diff(starts)[layout.slots[columns]]
     fullest = np.argsort(-counts, kind="stable")[:MAX_TRIED]

@@ -11,6 +11,7 @@ assigns positions to rows, which are written piece by piece.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from scipy import sparse
 
 from treecrf.encoding._codes import ColumnCodes, write_dense, write_sparse
 from treecrf.encoding.column_layout import CODES, ColumnLayout, make_layout
+from treecrf.encoding.column_order import order_by_bins
 from treecrf.encoding.columns import MAX_BINS, BinLimits, Columns, learn_columns, margins_in
 from treecrf.encoding.encoded import (
     EncodedSequences,
@@ -28,6 +30,7 @@ from treecrf.encoding.encoded import (
     window_within,
 )
 from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imputation
+from treecrf.encoding.sequence_keys import Content
 from treecrf.inputs.sequences import Description, InputSchema, Sequences, as_category
 from treecrf.utils.model_file import Section, as_section, require
 from treecrf.utils.partitions import InMemory, Partitions
@@ -83,16 +86,25 @@ class Encoder(Windowed):
         """Learn categories and thresholds, and choose the storage of each column."""
         return self.fit_parts(InMemory(sequences), Description.of(sequences), seed)
 
-    def fit_parts(self, partitions: Partitions, described: Description, seed: int = 0) -> Encoder:
+    def fit_parts(
+        self,
+        partitions: Partitions,
+        described: Description,
+        seed: int = 0,
+        contents: Partitions | None = None,  # of the same sequences
+    ) -> Encoder:
         """Learn them from parts of the sequences, none of which is empty.
 
-        ``seed`` chooses the positions from which quantiles are computed, if there are many.
+        ``seed`` chooses the positions from which quantiles are computed, if there are many. With
+        ``contents``, which of equally good tests is used does not depend on the order of columns.
         """
         schema = described.schema
         imputation = None
         if self.missing in FILLED:
             imputation = learn_imputation(partitions, schema, self.missing)
             partitions = partitions.view(imputed, imputation, schema)
+            if contents is not None:
+                contents = contents.view(_imputed_content, imputation, schema)
             described = imputation.described(described)
         columns, fractions, missing = learn_columns(partitions, described, self.bin_limits, seed)
         window = window_within(self.max_window, described.longest)
@@ -100,6 +112,7 @@ class Encoder(Windowed):
             columns,
             fractions,
             missing,
+            order=_order_of_columns(contents, columns),
             is_sparse=described.form == "sparse",
             are_symbols=schema.form == "symbols" and imputation is None,
             has_window=any(window),
@@ -317,6 +330,17 @@ class Encoder(Windowed):
         if any(self.window) and not self.has_symbol_codes:
             is_free = not (self.layout.slots[self.layout.storage == CODES] == 0).any()
             require(len(self.layout.n_codes) > 0 and is_free, "plan")
+
+
+def _order_of_columns(contents: Partitions | None, columns: Columns) -> np.ndarray:
+    """Return the columns by their content, if it is known, else by their numbers."""
+    if contents is None:
+        return np.arange(len(columns))
+    return order_by_bins(contents, columns)
+
+
+def _imputed_content(content: Content, imputation: Imputation, schema: InputSchema) -> Content:
+    return replace(content, sequences=imputed(content.sequences, imputation, schema))
 
 
 def _joined_lists(

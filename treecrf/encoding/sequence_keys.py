@@ -31,13 +31,15 @@ from treecrf.encoding._fingerprints import (
     hash_sparse,
 )
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.inputs.sequences import CHARACTER, MAX_TABLE, Sequences
+from treecrf.inputs.sequences import CHARACTER, MAX_TABLE, InputSchema, Sequences
 from treecrf.utils.hashing import mix, ranks_of_equals
 from treecrf.utils.partitions import InMemory, Partitions
 
 # What stands for a missing symbol among the hashes of symbols, and for no symbol at all.
 MISSING_SYMBOL = 1
 NO_SYMBOL = 0
+# Hashes are multiplied by weights in this unit.
+WEIGHT_UNITS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def sequence_keys(content: Content) -> np.ndarray:
 
 def keys_in(partitions: Partitions) -> list[np.ndarray]:
     """Compute keys that are different in all parts, which are of type `Content`."""
-    labels = _added(partitions.map(label_sums))
+    labels = label_hashes(partitions)
     cells = Fingerprints.total(partitions.map(cell_sums, labels))
     return partitions.derive(content_hashes, labels, cells).reduce(keys_of)
 
@@ -111,10 +113,39 @@ def keys_of(parts: list[SequenceHashes]) -> list[np.ndarray]:
     return np.split(keys, np.cumsum([len(hashes.content) for hashes in parts])[:-1])
 
 
+# Orders
+
+
+def label_order(partitions: Partitions, n_labels: int) -> np.ndarray:
+    """Order labels by their weighted fingerprints; int64 (n_labels,).
+
+    The order does not depend on the names of labels, and neither do sums that are taken in it.
+    Labels that occur alike stay in the order of their numbers.
+    """
+    found = label_hashes(partitions, is_weighted=True)
+    hashes = np.zeros(max(n_labels, len(found)), dtype=np.uint64)
+    hashes[: len(found)] = found
+    return np.argsort(hashes[:n_labels], kind="stable")
+
+
+def column_order(partitions: Partitions, schema: InputSchema) -> np.ndarray:
+    """Order the columns of tables by their fingerprints; int64 (n_features,).
+
+    The order does not depend on the order in which the columns are passed, except for columns that
+    hold the same values.
+    """
+    if schema.n_features == 1:
+        return np.zeros(1, dtype=np.int64)
+    labels = label_hashes(partitions)
+    cells = mix(Fingerprints.total(partitions.map(cell_sums, labels)).hashes)
+    columns = np.add.reduceat(cells, CellTable(schema).starts[:-1], dtype=np.uint64)
+    return np.argsort(columns, kind="stable")
+
+
 # Labels
 
 
-def label_sums(content: Content) -> np.ndarray:
+def label_sums(content: Content, is_weighted: bool = False) -> np.ndarray:
     """Hash where each label occurs, or is possible; uint64 array.
 
     The array has an item for each label up to the highest one that is found.
@@ -122,6 +153,8 @@ def label_sums(content: Content) -> np.ndarray:
     offsets = content.sequences.offsets
     lengths = np.repeat(np.diff(offsets), np.diff(offsets))
     hashes = mix(positions_in_sequences(offsets), lengths)
+    if is_weighted:
+        hashes *= weight_units(content, 0, len(hashes))
     if content.candidates is not None:
         # A label that is one of several possible ones differs from a label that is known.
         counts = content.candidates.sum(axis=1).astype(np.uint64)
@@ -139,6 +172,21 @@ def label_sums(content: Content) -> np.ndarray:
 def _sums_where(marks: np.ndarray, hashes: np.ndarray) -> np.ndarray:
     """Sum the hashes of the marked positions of each label."""
     return np.array([hashes[marked].sum(dtype=np.uint64) for marked in marks.T], np.uint64)
+
+
+def label_hashes(partitions: Partitions, is_weighted: bool = False) -> np.ndarray:
+    """Hash where each label occurs in all parts, which are of type `Content`; uint64 array."""
+    return _added(partitions.map(label_sums, is_weighted))
+
+
+def weight_units(content: Content, start: int, stop: int) -> np.ndarray | np.uint64:
+    """Return weights of positions as whole numbers, by which hashes are multiplied.
+
+    A position of weight 2 then counts as two positions.
+    """
+    if content.weights is None:
+        return np.uint64(WEIGHT_UNITS)
+    return np.rint(WEIGHT_UNITS * content.weights[start:stop]).astype(np.uint64)
 
 
 def _added(parts: list[np.ndarray]) -> np.ndarray:
@@ -174,7 +222,7 @@ def _sums_of_marked(marks: np.ndarray, hashes: np.ndarray) -> np.ndarray:
 class CellTable:
     """The cells of the columns of a table, one column after another."""
 
-    sequences: Sequences
+    sequences: Sequences | InputSchema
 
     @cached_property
     def n_categories(self) -> np.ndarray:
@@ -194,18 +242,18 @@ class CellTable:
         """Add the hashes of values and the salts of their positions to the sums of cells."""
         arrays = (self.starts, self.n_categories, salts, sums)
         if sparse.issparse(piece):
-            add_sparse(*_entries(piece), *arrays)
+            add_sparse(*entries_of(piece), *arrays)
         else:
-            add_dense(_dense(piece), *arrays)
+            add_dense(dense_of(piece), *arrays)
 
     def hash_rows(self, piece: Any, cells: np.ndarray) -> np.ndarray:
         """Sum the hashes of the values of each row, given some hashes of each cell."""
         out = np.zeros((piece.shape[0], cells.shape[1]), dtype=np.uint64)
         arrays = (self.starts, self.n_categories, cells, out)
         if sparse.issparse(piece):
-            hash_sparse(*_entries(piece), *arrays)
+            hash_sparse(*entries_of(piece), *arrays)
         else:
-            hash_dense(_dense(piece), *arrays)
+            hash_dense(dense_of(piece), *arrays)
         return out
 
 
@@ -217,13 +265,12 @@ def cell_sums(content: Content, labels: np.ndarray) -> Fingerprints:
     sequences = content.sequences
     if consist_of_symbols(sequences):
         return Fingerprints.total(
-            _symbol_sums(sequences, piece, _salts(content, labels, start, offsets))
-            for start, offsets, piece in _pieces(sequences)
+            _symbol_sums(sequences, piece, salts) for piece, salts in salted_pieces(content, labels)
         )
     table = CellTable(sequences)
     sums = np.zeros(table.starts[-1], dtype=np.uint64)
-    for start, offsets, piece in _pieces(sequences):
-        table.add_to(sums, piece, _salts(content, labels, start, offsets))
+    for piece, salts in salted_pieces(content, labels):
+        table.add_to(sums, piece, salts)
     return Fingerprints(sums)
 
 
@@ -236,7 +283,15 @@ def _symbol_sums(sequences: Sequences, piece: np.ndarray, salts: np.ndarray) -> 
     return Fingerprints(sums[occur], symbols[occur])
 
 
-def _salts(content: Content, labels: np.ndarray, start: int, offsets: np.ndarray) -> np.ndarray:
+def salted_pieces(content: Content, labels: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield pieces of the values, and a hash of each position with the labels of its sequence."""
+    for start, offsets, piece in pieces_of(content.sequences):
+        yield piece, position_salts(content, labels, start, offsets)
+
+
+def position_salts(
+    content: Content, labels: np.ndarray, start: int, offsets: np.ndarray
+) -> np.ndarray:
     """Hash each position of a piece with the labels of its sequence."""
     hashes = _hash_labels(content, labels, start, start + int(offsets[-1]))
     salts = np.empty_like(hashes)
@@ -244,7 +299,7 @@ def _salts(content: Content, labels: np.ndarray, start: int, offsets: np.ndarray
     return salts
 
 
-def _pieces(sequences: Sequences) -> Iterator[tuple[int, np.ndarray, Any]]:
+def pieces_of(sequences: Sequences) -> Iterator[tuple[int, np.ndarray, Any]]:
     """Yield pieces: first position, offsets of their sequences from there on, and values."""
     for start, stop, piece in sequences.pieces():
         first, last = np.searchsorted(sequences.offsets, [start, stop])
@@ -263,7 +318,7 @@ def content_hashes(content: Content, labels: np.ndarray, cells: Fingerprints) ->
     cell_hashes = np.stack([mix(cells.hashes), mix(np.arange(len(cells.hashes)))], axis=1)
     fingerprints = []
     written = []
-    for start, offsets, piece in _pieces(sequences):
+    for start, offsets, piece in pieces_of(sequences):
         stop = start + int(offsets[-1])
         if cells.symbols is None:
             rows = table.hash_rows(piece, cell_hashes)
@@ -342,7 +397,7 @@ def _hash_values(values: np.ndarray) -> np.ndarray:
     return np.where(points == 0, np.uint64(0), hashes).sum(axis=1, dtype=np.uint64)
 
 
-def _entries(piece: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def entries_of(piece: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the values of a sparse table, their columns, and where its rows begin."""
     table = piece.tocsr()
     return (
@@ -352,7 +407,7 @@ def _entries(piece: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def _dense(piece: np.ndarray) -> np.ndarray:
+def dense_of(piece: np.ndarray) -> np.ndarray:
     """Return a table as the kernels read it."""
     if piece.dtype.kind == "b":
         return piece.view(np.uint8)

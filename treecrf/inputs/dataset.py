@@ -35,6 +35,7 @@ from treecrf.inputs.frames import (
     rows_of,
     segmentation_of,
     split_column,
+    values_of,
 )
 from treecrf.inputs.labels import Labels, as_labels, refuse_other_labels
 from treecrf.inputs.offsets import Segmentation, position_name
@@ -196,7 +197,7 @@ def _listed(X: Any, schema: InputSchema | None) -> list:
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of the columns with the labels, the groups and the weights, if they have names.
+    """Names of the columns that are not features, if they have names.
 
     The groups may also be several columns, or levels of the index.
     """
@@ -204,6 +205,7 @@ class ColumnNames:
     label: str | None = None
     group: str | tuple[str, ...] | None = None
     weight: str | None = None
+    fold: str | None = None
 
     @property
     def names(self) -> set[str]:
@@ -212,11 +214,12 @@ class ColumnNames:
             groups = [self.group]
         else:
             groups = self.group or ()
-        return {*groups, self.label, self.weight} - {None}
+        return {*groups, self.label, self.weight, self.fold} - {None}
 
     def state(self) -> dict[str, Any]:
-        """Return the names for a saved model; most models have no weights."""
-        return {name: value for name, value in vars(self).items() if name != "weight" or value}
+        """Return the names for a saved model; most models have no weights and fold groups."""
+        optional = "weight", "fold"
+        return {name: value for name, value in vars(self).items() if name not in optional or value}
 
     @classmethod
     def from_state(cls, values: Any) -> ColumnNames:
@@ -247,6 +250,7 @@ class RawData:
     init_score: Any = None
     allowed: Any = None  # masks of the labels that are possible at the positions
     place: str = ""
+    fold_groups: Any = None  # of the sequences; those of a group are held out together
 
     def read(
         self, schema: InputSchema | None = None, categorical_features: Any = "from_dtype"
@@ -265,10 +269,14 @@ class RawData:
     def resolved(self) -> RawData:
         """Return the same data with grouped data frames as lists, and values instead of names.
 
-        Strings as ``y`` and ``sample_weight`` name the columns of data frames that hold them.
-        ValueError if there is no such column, or two arguments name the same.
+        Strings as ``y``, ``sample_weight`` and ``fold_groups`` name the columns of data frames that
+        hold them. ValueError if there is no such column, or two arguments name the same.
         """
         arguments = {"y": self.y, "sample_weight": self.sample_weight}
+        folds = self.fold_groups
+        is_group = isinstance(folds, str) and folds in self.segmentation.names
+        if not is_group:
+            arguments["fold_groups"] = folds
         names = {argument: name for argument, name in arguments.items() if isinstance(name, str)}
         for group in (self.segmentation.group_columns or {None}) if names else ():
             require_different_names(names | {"groups": group})
@@ -280,11 +288,15 @@ class RawData:
             X, y = label_column(X, y, self.segmentation.is_long)
         if isinstance(weight, str):
             X, weight = split_column(X, weight, "sample_weight")
-        return replace(self, X=X, y=y, sample_weight=weight)
+        if is_group:  # one of several columns that define the sequences
+            folds = values_of(X, folds)
+        elif isinstance(folds, str):
+            X, folds = split_column(X, folds, "fold_groups")
+        return replace(self, X=X, y=y, sample_weight=weight, fold_groups=folds)
 
     @property
     def columns(self) -> ColumnNames:
-        """The names of the labels, the groups and the weights, if they have names."""
+        """The names of the columns that are not features, if they have names."""
         if isinstance(self.y, str):
             label = self.y
         else:
@@ -294,7 +306,10 @@ class RawData:
         weight = None
         if isinstance(self.sample_weight, str):
             weight = self.sample_weight
-        return ColumnNames(label if isinstance(label, str) else None, group, weight)
+        fold = None
+        if isinstance(self.fold_groups, str):
+            fold = self.fold_groups
+        return ColumnNames(label if isinstance(label, str) else None, group, weight, fold)
 
 
 @contextmanager

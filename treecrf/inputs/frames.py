@@ -57,10 +57,7 @@ def segmentation_of(X: Any, lengths: Any, groups: Any, may_be_empty: bool = Fals
         is_column = isinstance(groups, str) and groups in known
         if is_column or not _are_names(names, known, levels, len(X)):
             return plain
-        columns = [
-            column_of(X, name) if name in known else X.index.get_level_values(name)
-            for name in names
-        ]
+        columns = [values_of(X, name) for name in names]
     keys = np.empty(len(X), dtype=object)
     columns = [list(column) for column in columns]
     for column in columns:
@@ -80,6 +77,13 @@ def group_column(X: Any, group: str | tuple[str, ...] | None) -> str | tuple[str
     if names <= {*column_names(X), *index_levels(X)}:
         return group
     return None
+
+
+def values_of(X: Any, name: str) -> Any:
+    """Return the values of a column of a data frame, or of a level of its index."""
+    if name in column_names(X):
+        return column_of(X, name)
+    return X.index.get_level_values(name)
 
 
 def index_levels(X: Any) -> list:

@@ -44,7 +44,7 @@ cdef extern from "utils/hashing.h" nogil:
 
 cdef extern from "chains/sampled/sampling.h" nogil:
     double N_RANDOM
-    void fill_streams(uint64_t key, Py_ssize_t n, uint32_t *streams)
+    void fill_streams(uint64_t key, const uint64_t *numbers, Py_ssize_t n, uint32_t *streams)
     int32_t random_of(uint32_t stream, uint32_t v)
     double chances_of(double residual, double background, double scale)
     Py_ssize_t find_kept(const double *row, const uint32_t *streams, const double *weights,
@@ -95,13 +95,23 @@ cdef struct Test:
     double *weights         # weights of the positions
     double *backgrounds     # squared sizes of examples whose residual is 0
     int32_t *kept           # receives the indices of the examples of a label that are kept
+    # Numbers of labels and, for each depth, of contexts, which random numbers depend on.
+    const uint32_t *label_numbers
+    const uint64_t *context_numbers
+    Py_ssize_t n_numbers    # of a depth
+    Py_ssize_t max_depth
 
 
 cdef Test open_test(Memory *memory, double mu, double floor, bint weighted,
+                    const uint32_t[::1] label_numbers, const uint64_t[:, ::1] context_numbers,
                     Py_ssize_t n) except *:
     """Take memory for tests of n examples of a label at a time."""
     cdef Test test
     memset(&test, 0, sizeof(Test))
+    test.label_numbers = &label_numbers[0]
+    test.context_numbers = &context_numbers[0, 0]
+    test.n_numbers = context_numbers.shape[1]
+    test.max_depth = context_numbers.shape[0] - 1
     test.scale = N_RANDOM / mu
     test.floor = floor
     test.weighted = weighted or floor > 0.0
@@ -116,14 +126,19 @@ cdef Test open_test(Memory *memory, double mu, double floor, bint weighted,
     return test
 
 
-cdef void set_position(Test *test, Py_ssize_t i, Py_ssize_t width, uint64_t key, double weight,
-                       double curvature) noexcept nogil:
+cdef inline const uint64_t *numbers_at(const Test *test, Py_ssize_t t) noexcept nogil:
+    """Return the numbers of the contexts of position t of a chain."""
+    return test.context_numbers + min(t, test.max_depth) * test.n_numbers
+
+
+cdef void set_position(Test *test, Py_ssize_t i, Py_ssize_t width, uint64_t key,
+                       const uint64_t *numbers, double weight, double curvature) noexcept nogil:
     """Set the numbers of the contexts of the i-th position of a test.
 
-    ``weight`` multiplies the residuals; ``curvature`` belongs to the size in first order.
+    ``numbers`` are those of the contexts. ``weight`` multiplies the residuals; ``curvature`` belongs to the size in first order.
     """
     cdef Py_ssize_t c
-    fill_streams(key, width, test.streams + i * width)
+    fill_streams(key, numbers, width, test.streams + i * width)
     if test.weighted:
         for c in range(i * width, (i + 1) * width):
             test.weights[c] = weight
@@ -133,8 +148,8 @@ cdef void set_position(Test *test, Py_ssize_t i, Py_ssize_t width, uint64_t key,
 cdef Py_ssize_t find(const Test *test, const double *row, Py_ssize_t n,
                      Py_ssize_t v) noexcept nogil:
     """Find the examples of label v that are kept among n; returns their number."""
-    return find_kept(row, test.streams, test.weights, test.backgrounds, n, <uint32_t> v,
-                     test.scale, test.kept)
+    return find_kept(row, test.streams, test.weights, test.backgrounds, n,
+                     test.label_numbers[v], test.scale, test.kept)
 
 
 # Chains in single precision.
@@ -289,8 +304,8 @@ cdef class LikelihoodKernel:
         self.bound_share = bound_share
         self.unknown = unknown
 
-    def sample(self, scores, Py_ssize_t first, Py_ssize_t last, uint64_t iteration_key, double mu,
-               double floor, const double[::1] weights, double[::1] log_likelihoods,
+    def sample(self, scores, Py_ssize_t first, Py_ssize_t last, uint64_t iteration_key, numbers,
+               double mu, double floor, const double[::1] weights, double[::1] log_likelihoods,
                restricted=None):
         """Draw the examples of the chains ``first`` to ``last - 1``.
 
@@ -298,6 +313,8 @@ cdef class LikelihoodKernel:
         residual is ``floor`` times its weight. ``restricted`` are the scores that allow only the
         possible labels, if some labels are unknown.
         """
+        cdef const uint32_t[::1] label_numbers = numbers[0]
+        cdef const uint64_t[:, ::1] context_numbers = numbers[1]
         cdef Chain chain = open_chain(scores, self.offsets, first, last, KEEP_FEW)
         cdef Influence influence
         cdef Known known
@@ -309,8 +326,8 @@ cdef class LikelihoodKernel:
         cdef uint64_t key
         try:
             sample = Sample(chain.shape.n_labels, self.order)
-            test = open_test(&chain.memory, mu, floor, weights is not None,
-                             chain.tile * chain.shape.width)
+            test = open_test(&chain.memory, mu, floor, weights is not None, label_numbers,
+                             context_numbers, chain.tile * chain.shape.width)
             single = open_single(&chain, self.offsets, first, last)
             if bounded:
                 influence = open_influence(&chain, self.offsets, first, last, self.bound_share)
@@ -413,7 +430,8 @@ cdef class LikelihoodKernel:
                     curvature = curvature_of(chain, influence, v, t, j, c, p) * weight * share
                 elif self.curved:
                     curvature = 2.0 * p * (1.0 - p) * weight * share
-                sample.add(v, chain.start, t, c, random_of(test.streams[e], <uint32_t> v),
+                sample.add(v, chain.start, t, c,
+                           random_of(test.streams[e], test.label_numbers[v]),
                            -(x * weight), curvature)
 
     cdef void _subtract_known(self, const Chain *chain, const Known *known, Py_ssize_t i,
@@ -430,7 +448,7 @@ cdef class LikelihoodKernel:
         for j in range(count):
             t = tile_start(chain, i) + j
             weight = weight_of(weights, chain.start + t)
-            set_position(test, j, width, mixed_with(key, t), weight, weight)
+            set_position(test, j, width, mixed_with(key, t), numbers_at(test, t), weight, weight)
             if known == NULL:
                 pair = tile_pairs(chain, i) + (self.labels[chain.start + t] * count + j) * width
                 if width > 1:
@@ -490,17 +508,17 @@ cdef class LikelihoodKernel:
         cdef float *row = chain.pairs + t * chain.size
         cdef float *pair = row + label * chain.width + (self.labels[position - 1] if t else 0)
         cdef float probability = pair[0]
-        fill_streams(mixed_with(key, t), chain.width, single.streams)
+        fill_streams(mixed_with(key, t), numbers_at(test, t), chain.width, single.streams)
         pair[0] = probability - 1.0
         sample.size += units_of(2.0 * fabs(pair[0]) * weight)
         for v in range(chain.n_labels):
-            n_candidates = single_find(row, chain.width, single.streams, <uint32_t> v, scale,
-                                       squared, single.candidates)
+            n_candidates = single_find(row, chain.width, single.streams, test.label_numbers[v],
+                                       scale, squared, single.candidates)
             for k in range(n_candidates - 1, -1, -1):
                 # Test the example exactly.
                 c = single.candidates[k]
                 x = row[c]
-                random = random_of(single.streams[c], <uint32_t> v)
+                random = random_of(single.streams[c], test.label_numbers[v])
                 residual = -(x * weight)
                 if (random >= chances_of(residual, background, test.scale)
                         or c >= (chain.n_labels if t else 1)):
@@ -531,12 +549,14 @@ cdef enum:
 def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curvature,
                  const double[::1] counts, Py_ssize_t order, const int64_t[::1] offsets,
                  const uint64_t[::1] keys, Py_ssize_t first, Py_ssize_t last,
-                 uint64_t iteration_key, double mu, double floor):
+                 uint64_t iteration_key, numbers, double mu, double floor):
     """Draw the examples of the chains ``first`` to ``last - 1`` from their residuals.
 
     Without ``curvature``, all examples of a position have its count, or 1 without counts. The order
     is 0 if every position has one given context. See `LikelihoodKernel.sample`.
     """
+    cdef const uint32_t[::1] label_numbers = numbers[0]
+    cdef const uint64_t[:, ::1] context_numbers = numbers[1]
     cdef chain_shape shape = shape_of(residuals)
     cdef Py_ssize_t i, j, t, v, k, e, c, n, length, position, width = shape.width
     cdef Py_ssize_t block = max(1, TABLE_BLOCK // width)
@@ -547,7 +567,7 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
     cdef Memory memory
     cdef Test test
     memset(&memory, 0, sizeof(Memory))
-    test = open_test(&memory, mu, floor, False, block * width)
+    test = open_test(&memory, mu, floor, False, label_numbers, context_numbers, block * width)
     with nogil:
         for i in range(first, last):
             key = mixed_with(keys[i], iteration_key)
@@ -559,7 +579,8 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
                 for j in range(n):
                     if counts is not None:
                         weight = counts[position + j]
-                    set_position(&test, j, width, mixed_with(key, t + j), 1.0, weight)
+                    set_position(&test, j, width, mixed_with(key, t + j),
+                                 numbers_at(&test, t + j), 1.0, weight)
                 for v in range(shape.n_labels):
                     row = &residuals[v, position, 0]
                     sample.size += units_of_row(row, n * width)
@@ -575,7 +596,8 @@ def sample_table(const double[:, :, ::1] residuals, const double[:, :, ::1] curv
                         elif counts is not None:
                             bound = counts[position + j]
                         sample.add(v, offsets[i], t + j, c,
-                                   random_of(test.streams[e], <uint32_t> v), row[e], bound)
+                                   random_of(test.streams[e], test.label_numbers[v]), row[e],
+                                   bound)
                 t += block
         release(&memory)
     sample.check()

@@ -11,14 +11,16 @@
 /* Examples that are tested before any of them is looked at. */
 #define TEST_GROUP 32
 
-/* streams[c] = start of the random numbers of context c at the position with this key. */
-TREECRF_WIDEST static void fill_streams(uint64_t key, ptrdiff_t n, uint32_t *restrict streams)
+/* streams[c] = start of the random numbers of the context with numbers[c] at the position with this
+ * key. */
+TREECRF_WIDEST static void fill_streams(uint64_t key, const uint64_t *restrict numbers,
+                                        ptrdiff_t n, uint32_t *restrict streams)
 {
     for (ptrdiff_t c = 0; c < n; c++)
-        streams[c] = (uint32_t)(mixed_with(key, (uint64_t)c) >> 32);
+        streams[c] = (uint32_t)(mixed_with(key, numbers[c]) >> 32);
 }
 
-/* The random number of label v, by the hash "lowbias32" (Wellons, 2018). */
+/* The random number of the label with number v, by the hash "lowbias32" (Wellons, 2018). */
 static inline int32_t random_of(uint32_t stream, uint32_t v)
 {
     uint32_t x = stream + v * 0x9E3779B9u;
@@ -40,7 +42,7 @@ static inline double factor_of(double chances)
     return chances < N_RANDOM ? N_RANDOM / ceil(chances) : 1.0;
 }
 
-/* Numbers of the examples of label v that are kept, in ascending order. The residuals are
+/* Indices of the examples of the label with number v that are kept, in ascending order. The residuals are
  * `rows[i] * weights[i]`, except for their sign; without `weights` and `backgrounds`, they are 1
  * and 0. */
 TREECRF_TEMPLATE ptrdiff_t find_kept_n(const double *restrict row,

@@ -135,17 +135,53 @@ def probable_decrease(before: int, size: int) -> float:
     return min(SLOWEST_DECREASE, max(PROBABLE_DECREASE, (size / before) ** 2))
 
 
+# Kernels compute the random numbers of so many contexts more.
+PADDING = 64
+
+
 class Sampler:
     """Samples examples; the result does not depend on the order of the sequences."""
 
-    def __init__(self, offsets: np.ndarray, order: int, threads: Threads, keys: np.ndarray):
+    def __init__(
+        self,
+        offsets: np.ndarray,
+        order: int,
+        threads: Threads,
+        keys: np.ndarray,
+        label_ranks: np.ndarray | None = None,  # numbers of the labels in random choices
+    ):
         self.order = order
+        self.label_ranks = label_ranks
         self.chains = chains_of(offsets, order)
         self.threads = threads
         self.runs = threads.parts(self.chains)  # runs of chains that threads share
         self.keys = keys
         if not order:
             self.keys = mix(np.repeat(keys, np.diff(offsets)), positions_in_sequences(offsets))
+
+    def _numbers(self, n_labels: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of labels and of contexts in random choices."""
+        ranks = self.label_ranks
+        if ranks is None:
+            ranks = np.arange(n_labels)
+        return ranks.astype(np.uint32), numbers_of_contexts(ranks, order)
+
+
+def numbers_of_contexts(label_numbers: np.ndarray, order: int) -> np.ndarray:
+    """Number the contexts of each depth by numbers of labels; uint64 (order + 1, n_contexts).
+
+    The same contexts have the same numbers if all labels are renamed. Rows are longer by some
+    zeros, which kernels read.
+    """
+    n_labels = len(label_numbers)
+    contexts = np.arange(n_labels**order)
+    numbers = np.zeros((order + 1, len(contexts) + PADDING), dtype=np.uint64)
+    for depth in range(1, order + 1):
+        numbers[depth] = numbers[depth - 1]
+        places = n_labels ** (depth - 1)
+        lag_numbers = label_numbers[contexts // places % n_labels]
+        numbers[depth, : len(contexts)] += (lag_numbers * places).astype(np.uint64)
+    return numbers
 
 
 class LikelihoodSampler(Sampler):
@@ -160,8 +196,9 @@ class LikelihoodSampler(Sampler):
         keys: np.ndarray,
         bound_share: float | None = 1.0,  # see `_curvature`; None in first order
         candidates: np.ndarray | None = None,  # if given, scores are a `FactoredScores`
+        label_ranks: np.ndarray | None = None,
     ):
-        super().__init__(offsets, order, threads, keys)
+        super().__init__(offsets, order, threads, keys, label_ranks)
         self.codes = codes
         self.candidates = candidates
         self.likelihoods = np.zeros(len(self.chains) - 1)
@@ -195,12 +232,14 @@ class LikelihoodSampler(Sampler):
         of weight 1 without a residual is kept.
         """
         key = int(mix(seed, iteration))
+        n_labels = scores.n_labels if isinstance(scores, FactoredScores) else len(scores)
+        numbers = self._numbers(n_labels, self.order)
         restricted = None
         if self.candidates is not None:
             restricted = scores.restricted(self.candidates)
         return self.threads.map(
             lambda run: self._kernel.sample(
-                scores, *run, key, mu, floor * mu, weights, self.likelihoods, restricted
+                scores, *run, key, numbers, mu, floor * mu, weights, self.likelihoods, restricted
             ),
             self.runs,
         )
@@ -219,9 +258,10 @@ class TableSampler(Sampler):
         if n_contexts != n_labels**order:  # every position has one given context
             order = 0
         table = examples.residuals, examples.curvature, examples.counts
+        numbers = self._numbers(n_labels, order)
         return self.threads.map(
             lambda run: _sampling.sample_table(
-                *table, order, self.chains, self.keys, *run, key, mu, floor * mu
+                *table, order, self.chains, self.keys, *run, key, numbers, mu, floor * mu
             ),
             self.runs,
         )

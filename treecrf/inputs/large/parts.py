@@ -7,7 +7,6 @@ of a column have the same codes in all parts.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -20,6 +19,7 @@ from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
 from treecrf.inputs.dataset import RawData, as_sequences, named, read_weights
 from treecrf.inputs.dicts import ROWS, read_attribute_lists, read_dicts
+from treecrf.inputs.fold_groups import hash_of_group
 from treecrf.inputs.forms import is_empty, is_empty_list
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, find_classes, label_kind
@@ -90,7 +90,7 @@ def describe_part(
         n_unlabeled=labels.n_unlabeled,
         labels=distinct,
         padding=tuple(labels.padding(distinct)),
-        groups=None if groups is None else np.array([*map(_hash, groups)], dtype=np.uint64),
+        groups=None if groups is None else np.array([*map(hash_of_group, groups)], dtype=np.uint64),
         kinds_of_groups=frozenset(map(_kind_of_group, groups or [])),
         widths=widths_of_strings(_items_of(raw)),
         is_weighted=weights is not None and bool((weights != 1).any()),
@@ -405,7 +405,7 @@ def group_of_hash(raw: RawData, hashed: int) -> str | None:
     raw = raw.resolved()
     offsets = as_sequences(raw.X, None, raw.segmentation).offsets
     groups = _names_of_groups(raw, offsets) or []
-    return next((short_repr(group) for group in groups if _hash(group) == hashed), None)
+    return next((short_repr(group) for group in groups if hash_of_group(group) == hashed), None)
 
 
 def _names_of_groups(raw: RawData, offsets: np.ndarray) -> list | None:
@@ -417,14 +417,6 @@ def _names_of_groups(raw: RawData, offsets: np.ndarray) -> list | None:
     if column is not None:
         groups = column_of(raw.X, column)
     return read_column(groups).array()[offsets[:-1]].tolist()
-
-
-def _hash(group: Any) -> int:
-    """Hash the name of a group, alike in all processes."""
-    if isinstance(group, float) and group.is_integer():
-        group = int(group)
-    text = f"{type(group).__name__} {group!r}".encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def _kind_of_group(group: Any) -> str:

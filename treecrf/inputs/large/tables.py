@@ -98,7 +98,14 @@ def other_columns(raw: RawData) -> dict[str, str]:
     names = {"y": raw.y, "groups": segmentation.groups}
     if raw.sample_weight is not None:
         names["sample_weight"] = raw.sample_weight
-    contents = {"y": "labels", "groups": "sequences", "sample_weight": "weights"}
+    if raw.fold_groups is not None:
+        names["fold_groups"] = raw.fold_groups
+    contents = {
+        "y": "labels",
+        "groups": "sequences",
+        "sample_weight": "weights",
+        "fold_groups": "groups of sequences",
+    }
     for argument, name in names.items():
         if isinstance(name, str):
             continue
@@ -209,6 +216,8 @@ class TableReader:
         kinds[columns.others["groups"]] = AS_TEXT
         if "sample_weight" in columns.others:
             kinds[columns.others["sample_weight"]] = AS_NUMBER
+        if "fold_groups" in columns.others:
+            kinds[columns.others["fold_groups"]] = AS_TEXT
         self._twice_read.finish(name for name in columns.numbers if kinds[name] == AS_TEXT)
         typed = {
             name: TypedColumn(converter, name, kind, is_category=name in columns.categories)
@@ -295,6 +304,9 @@ class TableReader:
         weight = None
         if "sample_weight" in others:
             weight = rows.column(others["sample_weight"]).to_numpy()
+        folds = None
+        if "fold_groups" in others:
+            folds = rows.column(others["fold_groups"]).to_pylist()
         read = self._columns.without_groups
         features = rows.drop_columns([name for name in others.values() if name in read])
         self._refuse_infinite(features, start)
@@ -304,6 +316,7 @@ class TableReader:
             Segmentation(np.diff(offsets)),
             weight,
             place=f"rows from {self.place_of(start)} to {self.place_of(stop - 1)}",
+            fold_groups=folds,
         )
 
     def _refuse_infinite(self, rows: Any, start: int) -> None:
@@ -385,8 +398,10 @@ def joined_pieces(pieces: Sequence[RawData]) -> RawData:
     weights = None
     if has_weights:
         weights = np.concatenate([piece.sample_weight for piece in pieces])
-    cuts = Segmentation(lengths)
-    return replace(pieces[0], X=table, y=labels, segmentation=cuts, sample_weight=weights, place="")
+    folds = None
+    if pieces[0].fold_groups is not None:
+        folds = list(chain.from_iterable(piece.fold_groups for piece in pieces))
+    return RawData(table, labels, Segmentation(lengths), weights, fold_groups=folds)
 
 
 # Partitions in one process
@@ -418,7 +433,7 @@ def partitioned(raw: RawData, n_rows: int) -> list[RawData]:
     that the arguments do not match, are one piece.
     """
     offsets = _known_offsets(raw)
-    names = "y", "sample_weight", "init_score", "allowed"
+    names = "y", "sample_weight", "init_score", "allowed", "fold_groups"
     arguments = {name: getattr(raw, name) for name in names}
     if offsets is None or not all(_matches(raw, offsets, a) for a in arguments.values()):
         return [raw]

@@ -17,14 +17,14 @@ from treecrf.inputs.sequences import (
     Sequences,
     as_category,
 )
-from treecrf.learners.base.training_data import LabeledSequences
+from treecrf.learners.base.training_data import OPTIONAL_ARRAYS, LabeledSequences
 
 
 def joined(parts: list[LabeledSequences], described: Description) -> LabeledSequences:
     """Join parts, in their order, into sequences in one table; ``described`` describes them."""
     if len(parts) == 1:
         return parts[0]
-    names = "codes", "allowed", "candidates", "weights", "previous"
+    names = "codes", *OPTIONAL_ARRAYS
     sequences = _joined_sequences([part.sequences for part in parts], described)
     return LabeledSequences(sequences, *(joined_arrays(parts, name) for name in names))
 
@@ -41,7 +41,11 @@ def joined_in_memory(
         # If some symbols are missing, they are a table.
         form = min(training.sequences.form, other.sequences.form)
         described = replace(described, form=form)
-    parts = [training, replace(other, sequences=other.sequences.for_model(described.schema))]
+    # Nothing is held out of them.
+    parts = [
+        replace(training, fold_groups=None),
+        replace(other, sequences=other.sequences.for_model(described.schema), fold_groups=None),
+    ]
     for name, default in (
         ("allowed", lambda codes: np.ones((len(codes), n_labels), dtype=bool)),
         ("candidates", lambda codes: np.eye(n_labels, dtype=bool)[codes]),

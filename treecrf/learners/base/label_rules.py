@@ -11,6 +11,7 @@ import numpy as np
 from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.partial_labels import completed, known_examples, unknown_labels
 from treecrf.inputs.dataset import RawData, as_init_scores, as_weights
+from treecrf.inputs.fold_groups import read_fold_groups
 from treecrf.inputs.labels import Labels, refuse_other_labels
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import Sequences
@@ -65,7 +66,8 @@ class LabelRules:
         else:
             rules = as_transitions(self.transitions, classes, self.order)
             codes, candidates = completed(candidates, masks, rules, classes, sequences.offsets)
-        return LabeledSequences(sequences, codes, masks, candidates, weights)
+        folds = read_fold_groups(raw.fold_groups, sequences.offsets, raw.segmentation)
+        return LabeledSequences(sequences, codes, masks, candidates, weights, fold_groups=folds)
 
     def label(
         self,

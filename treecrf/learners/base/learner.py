@@ -140,6 +140,7 @@ class SequenceLearner(SequenceClassifier):
         allowed: MasksLike = None,
         lengths: LengthsLike = None,
         groups: GroupsLike = None,
+        fold_groups: GroupsLike = None,
         sample_weight_val: WeightsLike = None,
         init_score_val: ScoresLike = None,
         lengths_val: LengthsLike = None,
@@ -195,6 +196,13 @@ class SequenceLearner(SequenceClassifier):
             column with this information, which is then not used as a feature. Several columns, or
             levels of the index of pandas, are a list of names. The positions of a sequence must be
             consecutive.
+        fold_groups : array-like of shape (n_sequences,) or str, optional
+            Group of each training sequence, such as the person it is from. Sequences of a group are
+            held out together, in the folds of ``early_stopping="auto"`` and among the validation
+            sequences of ``early_stopping=True``, so that the model is chosen for new groups. For a
+            long table, one array with a value per sequence or per position; for data frames and
+            files, the name of a column, which is then not used as a feature unless it is one of the
+            columns of ``groups``.
         sample_weight_val, init_score_val, lengths_val, groups_val : optional
             The same for ``X_val`` and ``y_val``. For a data frame or files, the default of
             ``groups_val`` is ``groups`` if that is the name of a column.
@@ -234,7 +242,7 @@ class SequenceLearner(SequenceClassifier):
         self._validate_params()
         refuse_metrics_of_rows(X)
         cuts = segmentation_of(X, lengths, groups)
-        raw = RawData(X, y, cuts, sample_weight, init_score, allowed)
+        raw = RawData(X, y, cuts, sample_weight, init_score, allowed, fold_groups=fold_groups)
         columns = raw.columns
         eval_sets = ()
         validation = validation_data(

@@ -90,6 +90,7 @@ def read_training(
 
     label_rules = replace(rules.labels, classes=classes)
     labeled = read.labeled(label_rules)
+    check_fold_groups(labeled)
     schema = rules.schema
     if schema is None and (eval_sets or validation is not None):
         schema = labeled.described.schema
@@ -102,6 +103,16 @@ def read_training(
     elif rules.validation_fraction is not None:
         labeled, held_out = labeled.hold_out(rules.validation_fraction, seed)
     return TrainingInput(classes, labeled, held_out, seed, earlier, evaluated, read.n_unlabeled)
+
+
+def check_fold_groups(data: LabeledData) -> None:
+    """Raise ValueError if all sequences are of one fold group."""
+    groups = data.fold_groups_of_sequences()
+    if groups[0] is not None and len(np.unique(np.concatenate(groups))) < 2:
+        raise ValueError(
+            f"all {data.n_sequences} sequences have the same value in fold_groups; expected at "
+            "least two groups, of which some are held out"
+        )
 
 
 def note_unlabeled(name: str, verbose: int, n_unlabeled: int, n_positions: int) -> None:

@@ -16,13 +16,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from treecrf.chains.partial_labels import unknown_labels
-from treecrf.encoding.sequence_keys import Content, sequence_keys
+from treecrf.encoding.sequence_keys import (
+    Content,
+    column_order,
+    keys_in,
+    label_order,
+    sequence_keys,
+)
 from treecrf.inputs.dataset import MAX_WEIGHT
 from treecrf.inputs.offsets import reversed_positions, split_sequences
 from treecrf.inputs.sequences import Description, Sequences, cut
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.partitions import InMemory, Partitions
+
+# Arrays of `LabeledSequences` with an item for each position, which may be None.
+OPTIONAL_ARRAYS = ("allowed", "candidates", "weights", "previous", "fold_groups")
 
 
 class LabeledData(ABC):
@@ -42,8 +51,12 @@ class LabeledData(ABC):
         """Return the sequences without labels, which are of type `Sequences`."""
 
     @abstractmethod
-    def keys(self) -> list[np.ndarray]:
-        """Return the keys of the sequences, see `sequence_keys`."""
+    def contents(self) -> Partitions:
+        """Return what keys of the sequences are computed from, of type `Content`."""
+
+    @abstractmethod
+    def fold_groups_of_sequences(self) -> list[np.ndarray | None]:
+        """Return the hash of the fold group of each sequence; None without such groups."""
 
     @abstractmethod
     def count_labels(self, n_labels: int) -> list[ExactSum]:
@@ -69,6 +82,18 @@ class LabeledData(ABC):
     def release(self) -> None:
         """Forget the sequences, which have been encoded."""
 
+    def keys(self) -> list[np.ndarray]:
+        """Return the keys of the sequences, see `sequence_keys`."""
+        return keys_in(self.contents())
+
+    def column_order(self) -> np.ndarray:
+        """Order the columns by what they hold; int64 (n_features,)."""
+        return column_order(self.contents(), self.described.schema)
+
+    def label_order(self, n_labels: int) -> np.ndarray:
+        """Order the labels by where they occur; int64 (n_labels,)."""
+        return label_order(self.contents(), n_labels)
+
     # Random choices, which depend on the content of sequences and not on their order
 
     def smallest(self, seed: int, n: int) -> list[np.ndarray]:
@@ -86,23 +111,43 @@ class LabeledData(ABC):
         return self.marked(self.smallest(seed, n_chosen))
 
     def hold_out(self, fraction: float, seed: int) -> tuple[LabeledData, LabeledData]:
-        """Split sequences into training and held-out ones; ValueError if too few.
+        """Split sequences, or fold groups, into training and held-out ones; ValueError if too few.
 
         Categories that only occur in the latter are unseen in training.
         """
-        n_held_out = count_held_out(self.n_sequences, fraction)
-        marks = self.smallest(seed, n_held_out)
+        parts = self.keys()
+        keys, units = group_keys(np.concatenate(parts), self.fold_groups_of_sequences())
+        what = "sequences" if len(keys) == len(units) else "fold groups"
+        n_held_out = count_held_out(len(keys), fraction, what)
+        is_held_out = smallest(mix(seed, keys), n_held_out)[units]
+        marks = np.split(is_held_out, np.cumsum([len(part) for part in parts])[:-1])
         training = self.marked([~is_held_out for is_held_out in marks])
         return training.with_used_categories(), self.marked(marks)
 
 
-def count_held_out(n_sequences: int, fraction: float) -> int:
+def group_keys(
+    keys: np.ndarray, fold_groups: list[np.ndarray | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a key for each fold group, and the number of the group of each sequence.
+
+    The key of a group depends on the keys of its sequences only: neither on the names nor on the
+    order of groups. Without groups, each sequence is one.
+    """
+    if fold_groups[0] is None:
+        return keys, np.arange(len(keys))
+    names, numbers = np.unique(np.concatenate(fold_groups), return_inverse=True)
+    sums = np.zeros(len(names), dtype=np.uint64)
+    np.add.at(sums, numbers, keys)
+    return mix(sums), numbers
+
+
+def count_held_out(n_units: int, fraction: float, what: str = "sequences") -> int:
     """Return the number of sequences that are held out; ValueError if none would be left."""
-    n_held_out = max(1, round(fraction * n_sequences))
-    if n_held_out >= n_sequences:
+    n_held_out = max(1, round(fraction * n_units))
+    if n_held_out >= n_units:
         raise ValueError(
-            f"early stopping holds out {n_held_out} of {n_sequences} sequences, which leaves none "
-            "for training; pass X_val and y_val, or more sequences"
+            f"early stopping holds out {n_held_out} of {n_units} {what}, which leaves none "
+            f"for training; pass X_val and y_val, or more {what}"
         )
     return n_held_out
 
@@ -124,6 +169,8 @@ class LabeledSequences(LabeledData):
     weights: np.ndarray | None = None  # float64 (n_positions,): sample weights; None if all are 1
     # int32 (n_positions,): codes of the labels that later ones depend on; None: ``codes``.
     previous: np.ndarray | None = None
+    # uint64 (n_positions,): hash of what `fit` is passed as ``fold_groups``; None without it.
+    fold_groups: np.ndarray | None = None
 
     @cached_property
     def described(self) -> Description:
@@ -146,9 +193,13 @@ class LabeledSequences(LabeledData):
         """Return the sequences without labels."""
         return InMemory(self.sequences)
 
-    def keys(self) -> list[np.ndarray]:
-        """Return the keys of the sequences, see `sequence_keys`."""
-        return [sequence_keys(self.content())]
+    def contents(self) -> InMemory:
+        """Return what keys of the sequences are computed from."""
+        return InMemory(self.content())
+
+    def fold_groups_of_sequences(self) -> list[np.ndarray | None]:
+        """Return the hash of the fold group of each sequence; None without such groups."""
+        return [fold_groups_of(self)]
 
     def count_labels(self, n_labels: int) -> list[ExactSum]:
         """Sum the sample weights of the positions of each label."""
@@ -203,6 +254,17 @@ class LabeledSequences(LabeledData):
         training = self.take(np.flatnonzero(~held_out)).with_used_categories()
         return training, self.take(np.flatnonzero(held_out))
 
+    def relabeled(self, order: np.ndarray) -> LabeledSequences:
+        """Return the same sequences with the labels in another order; int64 (n_labels,)."""
+        numbers = np.argsort(order).astype(np.int32)
+        return replace(
+            self,
+            codes=numbers[self.codes],
+            allowed=None if self.allowed is None else self.allowed[:, order],
+            candidates=None if self.candidates is None else self.candidates[:, order],
+            previous=None if self.previous is None else numbers[self.previous],
+        )
+
     def reversed(self) -> LabeledSequences:
         """Return the same sequences, each in reverse order."""
         positions = reversed_positions(self.sequences.offsets)
@@ -237,9 +299,16 @@ class LabeledSequences(LabeledData):
         """Return other sequences with the labels of some positions."""
         others = (
             None if array is None else array[positions]
-            for array in (self.allowed, self.candidates, self.weights, self.previous)
+            for array in (getattr(self, name) for name in OPTIONAL_ARRAYS)
         )
         return LabeledSequences(sequences, self.codes[positions], *others)
+
+
+def fold_groups_of(data: LabeledSequences) -> np.ndarray | None:
+    """Return the hash of the fold group of each sequence; None without such groups."""
+    if data.fold_groups is None:
+        return None
+    return data.fold_groups[data.sequences.offsets[:-1]]
 
 
 # Weights of labels and of positions, from ``class_weight`` and sample weights

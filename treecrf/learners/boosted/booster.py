@@ -358,7 +358,10 @@ def choices_of_tree(
     """
     if tree_settings.max_features >= 1 and tree_settings.max_features_per_tree >= 1:
         return 0, None
-    seed = int(mix(tree_settings.seed, iteration, label))
+    number = label
+    if tree_settings.label_ranks is not None:
+        number = int(tree_settings.label_ranks[label])
+    seed = int(mix(tree_settings.seed, iteration, number))
     if tree_settings.max_features_per_tree >= 1:
         return seed, None
     n_chosen = max(1, ceil(tree_settings.max_features_per_tree * n_features))

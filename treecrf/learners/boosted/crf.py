@@ -114,8 +114,10 @@ class TreeCRF(BoostedSequenceClassifier):
 
     Trees
 
-    max_iter : int, default=100
-        Number of boosting iterations, each with one tree per label.
+    max_iter : int or "auto", default="auto"
+        Number of boosting iterations, each with one tree per label; with early stopping, the
+        maximum. ``"auto"`` is up to 500 iterations with early stopping, and a warning if that is
+        too few; 100 iterations without.
     learning_rate : float, default=0.3
         Factor by which the leaf values of each tree are multiplied.
     multi_strategy : {"auto", "one_output_per_tree", "multi_output_tree"}, default="auto"
@@ -236,8 +238,8 @@ class TreeCRF(BoostedSequenceClassifier):
         ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
         and then all sequences are used for training; :ref:`folds` says what it holds out. Above
-        100,000 positions, this is done on a sample of the sequences. All iterations are run with
-        fewer than 50 training positions, and in a warm start.
+        100,000 positions, this is done on a sample of the sequences. Without cross-validation,
+        with fewer than 50 training positions and in a warm start, all iterations are run.
     validation_fraction
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops; half as many in
@@ -359,7 +361,7 @@ class TreeCRF(BoostedSequenceClassifier):
 
     order: int = 1
     window: Literal["auto"] | Window = 0
-    max_iter: int = 100
+    max_iter: Literal["auto"] | int = "auto"
     max_leaf_nodes: int = 64
     max_depth: int | None = None
     multi_strategy: MultiStrategy = "auto"

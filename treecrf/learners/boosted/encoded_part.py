@@ -34,6 +34,8 @@ class EncodedPart:
     # uint64 (n_sequences,) from `sequence_keys`, all different, also from keys in other parts; for
     # random choices among training data only.
     keys: np.ndarray | None = None
+    # int32 (n_labels,), see `TreeSettings`; also for random choices.
+    label_ranks: np.ndarray | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[EncodedPart]) -> EncodedPart:
@@ -47,6 +49,7 @@ class EncodedPart:
             joined_arrays(parts, "start_state", axis=1),
             parts[0].start_transitions,
             keys=joined_arrays(parts, "keys"),
+            label_ranks=parts[0].label_ranks,
         )
 
 

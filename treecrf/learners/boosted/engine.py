@@ -96,7 +96,7 @@ class Engine(ABC):
             start = earlier.get("init_")
         else:
             encoder = spec.new_encoder()
-            encoder.fit_parts(sequences, described, data.seed)
+            encoder.fit_parts(sequences, described, data.seed, data.training.contents())
             forest = Forest(
                 len(data.classes),
                 spec.kind.order,
@@ -240,7 +240,10 @@ def make_setup(spec: BoostingSpec, data: TrainingInput, encoder: Encoder) -> Boo
         constraints = read_constraints(
             spec.monotonic_cst, spec.interaction_cst, encoder, data.classes
         )
-    tree_settings = replace(spec.tree_settings, seed=data.seed, constraints=constraints)
+    ranks = np.argsort(data.training.label_order(len(data.classes))).astype(np.int32)
+    tree_settings = replace(
+        spec.tree_settings, seed=data.seed, constraints=constraints, label_ranks=ranks
+    )
     return BoostingSetup(spec, data.classes, encoder, tree_settings)
 
 
@@ -271,6 +274,7 @@ def encode_part(
         *starting_scores(start, data.sequences, threads),
         source=source,
         keys=keys,
+        label_ranks=setup.tree_settings.label_ranks,
     )
 
 

@@ -1,13 +1,24 @@
-"""Folds of cross-validation: which sequences are held out, or which blocks of long ones."""
+"""Folds of cross-validation: which sequences are held out.
+
+A fold holds out whole sequences, or with ``fold_groups`` whole groups of them, such as all
+sequences of a person. Only where sequences are too few, or one of them is most of the data, are
+long ones cut into blocks.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import heapq
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from treecrf.chains.constraints import Transitions
-from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
+from treecrf.learners.base.training_data import (
+    LabeledSequences,
+    TrainingInput,
+    fold_groups_of,
+    group_keys,
+)
 
 # Each fold holds out 20 % of the positions, at most 3,000; from 60,000 positions on, 5 %.
 N_FOLDS = 5
@@ -22,41 +33,125 @@ MIN_ENOUGH_FOLDS = 3
 ENOUGH_SEQUENCES = 10
 # With fewer training positions, there are no folds.
 MIN_POSITIONS = 50
-# Sequences with more positions than a fold holds out are cut into blocks of this fraction of all
-# positions, within these lengths; there are always enough of them for the folds.
+# With fewer sequences, or if one of them has more than this fraction of all positions, long ones
+# are cut into blocks. A block is easier to label than another sequence: parts of the same sequence
+# are among the training data.
+MIN_SEQUENCES = 4
+MAX_FRACTION = 1 / 2
+# Sequences with more positions than a fold holds out are then cut into blocks of this fraction of
+# all positions, within these lengths; there are always enough of them for the folds.
 BLOCK_FRACTION = 1 / 20
 MIN_BLOCK = 50
 MAX_BLOCK = 500
+
+
+@dataclass(frozen=True)
+class Units:
+    """What folds hold out as a whole: sequences, groups of sequences, or blocks of sequences."""
+
+    keys: np.ndarray  # uint64 (n_units,); they depend on the content of the sequences only
+    numbers: np.ndarray  # int64 (n_sequences,): unit of each sequence
+    sizes: np.ndarray  # int64 (n_units,): number of positions
+    has_label: np.ndarray  # bool (n_units, n_labels): whether the label occurs in the unit
+
+    @classmethod
+    def of(cls, data: LabeledSequences, seed: int, n_labels: int) -> Units:
+        """Find the units of some sequences."""
+        keys, numbers = group_keys(data.hashes(seed), [fold_groups_of(data)])
+        sizes = np.bincount(numbers, np.diff(data.sequences.offsets), len(keys))
+        has_label = np.zeros((len(keys), n_labels), dtype=bool)
+        has_label[np.repeat(numbers, np.diff(data.sequences.offsets)), data.codes] = True
+        return cls(keys, numbers, sizes.astype(np.int64), has_label)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def parts(self, n_parts: int) -> np.ndarray:
+        """Divide the units among parts with about the same number of positions.
+
+        Returns the part of each unit; int64 (n_units,). The largest units come first, each in the
+        smallest part so far. A unit that alone has a label is in no part, -1, unless most units do:
+        no fold should lack a label in training.
+        """
+        alone = (self.has_label & (self.has_label.sum(axis=0) == 1)).any(axis=1)
+        if 2 * alone.sum() > len(self):
+            alone[:] = False
+        parts = np.full(len(self), -1)
+        heap = [(0, part) for part in range(n_parts)]
+        for unit in np.lexsort((self.keys, -self.sizes)).tolist():
+            if not alone[unit]:
+                n_positions, part = heapq.heappop(heap)
+                parts[unit] = part
+                heapq.heappush(heap, (n_positions + int(self.sizes[unit]), part))
+        return self._with_labels_spread(parts, n_parts)
+
+    def _with_labels_spread(self, parts: np.ndarray, n_parts: int) -> np.ndarray:
+        """Move the smallest unit of a label to the next part, if all its units are in one."""
+        order = np.lexsort((self.keys, self.sizes))
+        # Labels have an order that does not depend on their names.
+        sums = [self.keys[holds].sum() for holds in self.has_label.T]
+        for label in np.argsort(sums, kind="stable").tolist():
+            holders = order[self.has_label[order, label]]
+            own = np.unique(parts[holders])
+            if len(holders) > 1 and len(own) == 1 and own[0] >= 0:
+                parts[holders[0]] = (own[0] + 1) % n_parts
+        return parts
 
 
 def make_folds(data: TrainingInput, rules: Transitions | None = None) -> list[TrainingInput]:
     """Return the training data of each fold, the other sequences being held out.
 
     The folds depend on the content of the sequences, not on their order. Their list is empty if
-    there is too little data. Sequences that make up a large part of it are cut into blocks.
+    there is too little data.
     """
     n_positions = len(data.training.codes)
     if n_positions < MIN_POSITIONS:
         return []
+    n_labels = len(data.classes)
+    training = data.training
+    units = Units.of(training, data.seed, n_labels)
+    are_blocks = training.fold_groups is None and need_blocks(units.sizes)
     for n_held_out in held_out_sizes(n_positions):
         n_parts = round(n_positions / n_held_out)
-        training = in_blocks(data.training, n_positions, n_parts, rules)
-        ranks = np.argsort(np.argsort(training.hashes(data.seed)))
-        n_sequences = len(ranks)
-        if n_sequences >= ENOUGH_SEQUENCES * n_parts:
+        if are_blocks:
+            training = in_blocks(data.training, n_positions, n_parts, rules)
+            units = Units.of(training, data.seed, n_labels)
+        if len(units) >= ENOUGH_SEQUENCES * n_parts:
             break
-    if n_sequences < 2:
+    if len(units) < 2:
         return []
 
-    n_parts = min(n_parts, n_sequences)
-    n_enough = -(-ENOUGH_SEQUENCES * n_parts // n_sequences)
+    n_parts = min(n_parts, len(units))
+    n_enough = -(-ENOUGH_SEQUENCES * n_parts // len(units))
+    part_of_sequence = units.parts(n_parts)[units.numbers]
     folds = []
     for fold in range(min(n_enough, n_parts)):
-        others, held_out = training.parted(ranks % n_parts == fold)
+        is_held_out = part_of_sequence == fold
+        if not is_held_out.any():
+            continue
+        others, held_out = training.parted(is_held_out)
         if others.sequences.are_symbols and not len(others.sequences.symbols()):
             return []
         folds.append(replace(data, training=others, held_out=held_out))
     return folds
+
+
+def sample_for_folds(
+    data: LabeledSequences, n_positions: int, seed: int, rules: Transitions | None = None
+) -> LabeledSequences:
+    """Sample about this number of positions to make folds of, in blocks of long sequences.
+
+    The blocks of a sequence stay together in folds, unless there are too few sequences.
+    """
+    lengths = np.diff(data.sequences.offsets)
+    if data.fold_groups is None and not need_blocks(lengths):
+        data = replace(data, fold_groups=np.repeat(data.hashes(seed), lengths))
+    return in_blocks(data, n_positions, N_FOLDS, rules).at_random(n_positions, seed)
+
+
+def need_blocks(sizes: np.ndarray) -> bool:
+    """Return whether sequences of these lengths cannot be held out as a whole."""
+    return len(sizes) < MIN_SEQUENCES or sizes.max() > MAX_FRACTION * sizes.sum()
 
 
 def held_out_sizes(n_positions: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
-from treecrf.learners.boosted.folds import N_FOLDS, in_blocks, make_folds
+from treecrf.learners.boosted.folds import N_FOLDS, make_folds, sample_for_folds
 from treecrf.learners.boosted.race import COMPARED_ITERATIONS, Candidate, Race
 from treecrf.learners.boosted.spec import BoostingSpec, Variant
 from treecrf.learners.boosted.windows import with_best_window
@@ -74,13 +74,14 @@ def is_open(spec: BoostingSpec, data: TrainingInput) -> bool:
     return spec.n_variants > 1 or data.held_out is None
 
 
-def default_choice(spec: BoostingSpec) -> Choice:
+def default_choice(spec: BoostingSpec, has_held_out: bool) -> Choice:
     """Return the choice without any comparison: all iterations, from scores of 0 if possible."""
     start = None
     if len(spec.starts) == 1:
         start = spec.starts[0]
     variant = Variant(start, spec.kind, spec.multi_output, spec.window)
-    return Choice(variant, spec.max_iter, [])
+    is_stopped = has_held_out and spec.stopping is not None
+    return Choice(variant, spec.max_iter if is_stopped else spec.n_iter_unstopped, [])
 
 
 def choose(spec: BoostingSpec, data: TrainingInput) -> Choice:
@@ -129,8 +130,7 @@ def _choices(
     if rules is not None and spec.kind.is_backward:
         rules = rules.reversed()
     if len(training.codes) > MAX_POSITIONS:
-        blocks = in_blocks(training, MAX_POSITIONS, N_FOLDS, rules)
-        training = blocks.at_random(MAX_POSITIONS, SEED)
+        training = sample_for_folds(training, MAX_POSITIONS, SEED, rules)
     folds = make_folds(replace(data, training=training, seed=SEED), rules)
     spec = with_best_window(spec, folds)
     if spec.n_variants > 1 and folds:
@@ -148,7 +148,7 @@ def _choices(
             choice = _choice_of_iterations(spec, best, n_positions, size_ratio)
         yield choice
     if choice is None:
-        yield default_choice(spec)
+        yield default_choice(spec, has_held_out)
 
 
 def _choice_of_iterations(

@@ -96,7 +96,8 @@ class BoostingSpec:
     linear: dict[str, Any]  # parameters of a linear model to start from
     scoring: Any  # a result of `resolved_scoring`
     decoder: ValidationDecoder | None  # None if ``scoring`` follows from the scores
-    max_iter: int
+    max_iter: int  # the most, if held-out data end training
+    n_iter_unstopped: int  # number of iterations if nothing ends training
     tree_settings: TreeSettings  # without seed and constraints, which depend on the data
     # Whether an iteration has one tree for all labels: what is chosen, or first to choose from.
     multi_output: bool
@@ -124,6 +125,11 @@ class BoostingSpec:
         """Whether cross-validation chooses a temperature, at which it compares log losses."""
         has_marginals = self.scoring == NEG_LOG_LOSS and self.decoder is None
         return self.calibration is not None and has_marginals
+
+    @property
+    def has_own_limit(self) -> bool:
+        """Whether early stopping ends by the limit of ``max_iter="auto"`` at the latest."""
+        return self.max_iter != self.n_iter_unstopped
 
     @property
     def n_variants(self) -> int:

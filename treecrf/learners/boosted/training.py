@@ -59,7 +59,7 @@ def train(
     n_labels = len(data.classes)
     spec.kind.check_size(n_labels, data.training.largest, in_partitions=not in_memory)
     if not is_open(spec, data):
-        choice = MovingChoice(default_choice(spec))
+        choice = MovingChoice(default_choice(spec, data.held_out is not None))
         return _train_by_choice(spec, data, choice, callbacks, make_model)
 
     n_threads = Threads(spec.n_jobs).n_threads
@@ -131,10 +131,9 @@ def _run_iterations(
             reports.add_iteration,
             history,
         )
-    is_complete = len(history.train) > spec.max_iter and moving.choice.variant == variant
-    if spec.early_stopping not in (False, "auto") and is_complete and history.is_at_best():
+    if moving.choice.variant == variant and _ends_at_limit(spec, run, history):
         warn(
-            "early stopping did not end training: the score of the validation sequences was "
+            "early stopping did not end training: the score of the held-out sequences was "
             f"still improving at max_iter={spec.max_iter}; raise max_iter",
             ConvergenceWarning,
         )
@@ -145,6 +144,20 @@ def _run_iterations(
     if chosen_scores:
         history = replace(history, validation=chosen_scores)
     return replace(run.trained, history=history).until(n_iter).divided(choice.temperature)
+
+
+def _ends_at_limit(spec: BoostingSpec, run: BoostingRun, history: History) -> bool:
+    """Return whether scores of held-out sequences still improved at the last iteration.
+
+    A number of iterations that the user chose is a limit of the time, which only ends early
+    stopping with a fraction of the sequences.
+    """
+    if len(history.train) <= spec.max_iter:
+        return False
+    if run.validation is None:  # the last iteration of cross-validation was the best one
+        return spec.has_own_limit
+    is_stopped = spec.has_own_limit or spec.early_stopping not in (False, "auto")
+    return is_stopped and history.is_at_best()
 
 
 def _first_scores(run: BoostingRun, earlier: dict) -> History:

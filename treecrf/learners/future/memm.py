@@ -183,6 +183,7 @@ class FutureFeatureMEMM(LocalClassifier):
         "initial_score": [Interval(numbers.Real, -30, 30, closed="both")],
         "initial_effect": [Interval(numbers.Real, 0, MAX_EFFECT, closed="right")],
         "n_bins": [Interval(numbers.Integral, 2, 254, closed="both")],
+        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "instance_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "instance_max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
         "instance_l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],

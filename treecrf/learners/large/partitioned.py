@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.constraints import as_allowed
-from treecrf.encoding.sequence_keys import keys_in
 from treecrf.inputs.data_warnings import warn_of_columns
 from treecrf.inputs.dataset import ONLY_ZEROS, RawData, named, read_weights
 from treecrf.inputs.labels import as_labels
@@ -41,7 +40,12 @@ from treecrf.learners.base.label_rules import (
     select_useful,
 )
 from treecrf.learners.base.reading import ReadData, UnreadData
-from treecrf.learners.base.training_data import LabeledData, LabeledSequences, count_labels
+from treecrf.learners.base.training_data import (
+    LabeledData,
+    LabeledSequences,
+    count_labels,
+    fold_groups_of,
+)
 from treecrf.utils.exact import ExactSum
 from treecrf.utils.partitions import LargePartitions, PerPartition, StoredPartitions, identity
 
@@ -233,9 +237,13 @@ class LabeledPartitions(LabeledData):
         """Return the sequences without labels."""
         return self.partitions.view(attrgetter("sequences"))
 
-    def keys(self) -> list[np.ndarray]:
-        """Return the keys of the sequences in each partition, see `sequence_keys`."""
-        return keys_in(self.partitions.view(LabeledSequences.content))
+    def contents(self) -> LargePartitions:
+        """Return what keys of the sequences are computed from."""
+        return self.partitions.view(LabeledSequences.content)
+
+    def fold_groups_of_sequences(self) -> list[np.ndarray | None]:
+        """Return the hash of the fold group of each sequence; None without such groups."""
+        return self.partitions.map(fold_groups_of)
 
     def count_labels(self, n_labels: int) -> list[ExactSum]:
         """Sum the sample weights of the positions of each label."""

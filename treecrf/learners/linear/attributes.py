@@ -179,6 +179,13 @@ class WindowAttributes(Windowed):
         ranges[1, numbers] = np.fmax(highs, zeros)[number_attributes]
         return counts, ranges
 
+    def ordered(self, columns: np.ndarray) -> WindowAttributes:
+        """Return the same attributes in another order of the columns; int64 (n_features,)."""
+        other = copy.copy(self)
+        ranks = np.argsort(columns)[self.features]
+        other.kept = self.kept[np.argsort(ranks, kind="stable")]
+        return other
+
     def with_ranges(self) -> WindowAttributes:
         """Return the same attributes with numbers cut to their ranges in training."""
         other = copy.copy(self)
@@ -231,8 +238,9 @@ class WindowAttributes(Windowed):
         if self.standardization is not None:
             table = self.standardization.apply(table)
         rows = one_hot(table, self._sizes)
-        if len(self.kept) < rows.shape[1]:
+        if not np.array_equal(self.kept, np.arange(rows.shape[1])):
             rows = sparse.csr_array(rows[:, self.kept])
+            rows.sort_indices()
         if (rows.data == 1).all():
             rows.data = rows.data.astype(bool)  # an eighth of the memory
         return rows

@@ -95,7 +95,12 @@ class LinearSequenceClassifier(SequenceLearner):
         # Nothing else holds the sequences, which training drops.
         return self._trained(self._prepare(arguments), arguments.callbacks)
 
-    def _trained(self, prepared: TrainingInput, callbacks: tuple[Callback, ...] = ()) -> dict:
+    def _trained(
+        self,
+        prepared: TrainingInput,
+        callbacks: tuple[Callback, ...] = (),
+        column_order: np.ndarray | None = None,  # of the attributes of a window
+    ) -> dict:
         """Train and return the fitted attributes."""
         classes = prepared.classes
         check_order(len(classes), self.order, "give fewer labels")
@@ -104,6 +109,8 @@ class LinearSequenceClassifier(SequenceLearner):
             attributes = _widened(earlier["_attributes"], prepared.training.sequences)
         else:
             attributes = copy.copy(self._source()).fit(prepared.training.sequences)
+            if column_order is not None:
+                attributes = attributes.ordered(column_order)
         n_unlabeled = prepared.n_unlabeled
         name = type(self).__name__
 

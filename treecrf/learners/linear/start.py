@@ -55,8 +55,48 @@ def fitted_to(linear: LinearCRF, data: TrainingInput, n_jobs: int | None) -> Lin
     learner = copy.copy(fitted)
     if linear.n_jobs is None:
         learner.n_jobs = n_jobs
-    vars(fitted).update(learner._trained(TrainingInput(data.classes, training, held_out, seed, {})))
+    prepared = TrainingInput(data.classes, training, held_out, seed, {})
+    train = _trained_in_content_order if linear._is_start else LinearCRF._trained
+    vars(fitted).update(train(learner, prepared))
     return fitted
+
+
+def _trained_in_content_order(learner: LinearCRF, data: TrainingInput) -> dict:
+    """Train with labels and columns in the order of their content; return the fitted attributes.
+
+    L-BFGS magnifies the rounding errors of sums. With sums in this order, the weights do not depend
+    on the order of the columns and the names of the labels.
+    """
+    labels = data.training.label_order(len(data.classes))
+    learner.transitions = _reordered(learner.transitions, labels)
+    reordered = replace(
+        data, classes=data.classes[labels], training=data.training.relabeled(labels)
+    )
+    results = learner._trained(reordered, column_order=data.training.column_order())
+    attributes = results["_attributes"]
+    order = np.argsort(attributes.kept)
+    weights = _in_input_order(results["_weights"], order, labels)
+    attributes.kept = attributes.kept[order]
+    return results | {"classes_": data.classes, "_weights": weights}
+
+
+def _reordered(transitions: Any, labels: np.ndarray) -> Any:
+    """Return the parameter ``transitions`` for labels in another order, which concerns a matrix."""
+    if transitions is None or isinstance(transitions, (str, dict)):
+        return transitions
+    table = np.asarray(transitions)
+    starts = np.arange(len(labels), len(table))
+    return table[np.append(labels, starts)][:, labels]
+
+
+def _in_input_order(weights: Weights, attributes: np.ndarray, labels: np.ndarray) -> Weights:
+    """Return weights with the attributes in this order, and labels that were in another order."""
+    ordered = weights.layout.weights()
+    outside = np.arange(len(attributes), weights.layout.n_attributes)
+    ordered.labels[:, :, labels] = weights.labels[np.append(attributes, outside)]
+    rows = np.append(labels, len(labels))
+    ordered.transitions[np.ix_(rows, labels)] = weights.transitions
+    return ordered
 
 
 def _with_all_labels(linear: LinearCRF, data: TrainingInput) -> LabeledSequences:

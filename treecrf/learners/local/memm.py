@@ -139,7 +139,7 @@ class TreeMEMM(LocalClassifier):
 
     order: int = 1
     window: Literal["auto"] | Window = 0
-    max_iter: int = 100
+    max_iter: Literal["auto"] | int = "auto"
     max_leaf_nodes: int = 64
     max_depth: int | None = None
     l2_regularization: float = 20.0

@@ -203,7 +203,7 @@ class SlidingWindowClassifier(WindowClassifier):
 
     estimator: Any = field(default=None, kw_only=False)
     window: Literal["auto"] | Window = 0
-    max_iter: int = 100
+    max_iter: Literal["auto"] | int = "auto"
     max_leaf_nodes: int = 64
     max_depth: int | None = None
     multi_strategy: MultiStrategy = "auto"
@@ -305,7 +305,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     order: int = 1
     cv: int | None = None
     window: Literal["auto"] | Window = 0
-    max_iter: int = 100
+    max_iter: Literal["auto"] | int = "auto"
     max_leaf_nodes: int = 64
     max_depth: int | None = None
     l2_regularization: float = 20.0

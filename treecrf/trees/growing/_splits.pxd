@@ -28,6 +28,8 @@ cdef class SplitSearch:
     cdef const double[::1] run_limits       # what the gains must exceed
     cdef const int64_t[::1] feature_starts  # first bin of each feature
     cdef const int32_t[::1] columns, values         # of each window test
+    cdef int64_t first_label                # bin of the first test of a previous label
+    cdef int32_t[::1] label_places          # order of these tests if scores are equal
     # Settings.
     cdef double penalty                     # added to the weight of a leaf
     cdef double min_gain                    # what the gain of a split must exceed
@@ -75,6 +77,7 @@ cdef class SplitSearch:
     cdef double score(self, const Node *node, double total, double weight) noexcept nogil
     cdef void split_scores(self, const Node *node, const double *pairs, Py_ssize_t n, double total,
                            double weight, double smallest, double *out) noexcept nogil
+    cdef bint _precedes(self, int64_t test, const Node *node, Py_ssize_t r) noexcept nogil
     cdef bint _keeps_order(self, Node *node, const Run *run, const double *pair,
                            int64_t test) noexcept nogil
     cdef Py_ssize_t _sample(self, uint64_t seed, const int32_t *candidates, Py_ssize_t n,
@@ -97,6 +100,7 @@ cdef class ContextSplitSearch:
     cdef SplitSearch splits
     cdef ContextSets contexts
     cdef Py_ssize_t n_window_bins           # the number of the first test of a previous label
+    cdef int32_t[::1] symbols               # labels, and no label, in the order of their tests
     cdef double[::1] lag_sums               # working memory
 
     cdef double find(self, Node *node, const double *sums, double best) noexcept nogil

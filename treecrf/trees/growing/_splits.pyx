@@ -71,6 +71,8 @@ cdef class SplitSearch:
         self.columns = tests.columns
         self.values = tests.values
         self._order_runs(tests, n_label_bins, settings.min_missing_gain)
+        self.first_label = tests.n_bins
+        self.label_places = places_of_labels(settings.label_ranks, n_label_bins)
         self.n_features = tests.n_features
         self.feature_starts = tests.feature_starts
         self.max_features = settings.max_features
@@ -331,9 +333,11 @@ cdef class SplitSearch:
             self._exclude_features(histogram, first, n, end_of_shared)
         for e in range(n):
             score = self.scores[e] - run.unsplit
-            if score > best:
+            if score >= best:
                 test = (self.run_starts[r] if e < run.above_all
                         else bin_at(histogram, first + e - run.above_all))
+                if score == best and not self._precedes(test, node, r):
+                    continue
                 if test >= self.run_ends[r]:
                     continue
                 if self.signs is not None and not self._keeps_order(node, run, pairs + 2 * e, test):
@@ -345,6 +349,13 @@ cdef class SplitSearch:
                 node.true_weight = pairs[2 * e + 1]
                 node.true_examples = counts[e] if self.with_counts else node.true_weight
         return best
+
+    cdef bint _precedes(self, int64_t test, const Node *node, Py_ssize_t r) noexcept nogil:
+        """Return whether a test of a label is preferred to the best one, whose score is equal."""
+        if test < self.first_label or node.run != r:
+            return False
+        return (self.label_places[test - self.first_label]
+                < self.label_places[node.test - self.first_label])
 
     cdef const double *_count_run(self, const Bins *histogram, const Run *run) noexcept nogil:
         """Return the number of examples that pass each test of a run."""
@@ -442,18 +453,31 @@ cdef class SplitSearch:
                 self.scores[e] = -INFINITY
 
 
+def places_of_labels(label_ranks, Py_ssize_t n_label_bins):
+    """Return the place of each bin of a previous label among those with the same score."""
+    if label_ranks is None or not n_label_bins:
+        return np.arange(n_label_bins, dtype=np.int32)
+    # At each lag, labels are followed by the bin of no label.
+    symbols = np.append(label_ranks, len(label_ranks))
+    lags = np.arange(n_label_bins // len(symbols))[:, np.newaxis]
+    return (lags * len(symbols) + symbols).ravel().astype(np.int32)
+
+
 cdef class ContextSplitSearch:
     """Search for the best test of a previous label."""
 
-    def __init__(self, SplitSearch splits, ContextSets contexts, Py_ssize_t n_window_bins):
+    def __init__(self, SplitSearch splits, ContextSets contexts, Py_ssize_t n_window_bins,
+                 const int32_t[::1] label_ranks):
         self.splits = splits
+        # The symbols in the order of their tests: labels by their ranks, then no label.
+        self.symbols = np.append(np.argsort(label_ranks), contexts.n_labels).astype(np.int32)
         self.contexts = contexts
         self.n_window_bins = n_window_bins
         self.lag_sums = np.empty(3 * (contexts.n_labels + 1))
 
     cdef double find(self, Node *node, const double *sums, double best) noexcept nogil:
         """Find the best test of a node, if it is better than the best so far; return its score."""
-        cdef Py_ssize_t e, k, lag, symbol, n = self.contexts.n_labels + 1
+        cdef Py_ssize_t e, i, k, lag, symbol, n = self.contexts.n_labels + 1
         cdef Py_ssize_t n_extended = self.contexts.n_extended
         cdef double *totals = &self.lag_sums[0]
         cdef double *weights = totals + n
@@ -469,7 +493,8 @@ cdef class ContextSplitSearch:
             for e in range(n_extended):
                 for k in range(3):
                     totals[k * n + self.contexts.symbols[e, lag]] += sums[k * n_extended + e]
-            for symbol in range(n):
+            for i in range(n):
+                symbol = self.symbols[i]
                 if (examples[symbol] < self.splits.min_examples
                         or node.examples - examples[symbol] < self.splits.min_examples):
                     continue

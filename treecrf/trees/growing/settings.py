@@ -66,7 +66,16 @@ class TreeSettings:
     subsample: float = 1.0  # fraction of the sequences that trees of an iteration are grown on
     max_leaf_value: float = np.inf  # maximum absolute leaf value, before the learning rate
     seed: int = 0  # of the choices of features and sequences
+    # int32 (n_labels,): numbers of the labels by their content, in place of those by their names,
+    # for random choices and for equal gains; None for the latter.
+    label_ranks: np.ndarray | None = None
     constraints: TreeConstraints | None = None
+
+    def ranks_of(self, n_labels: int) -> np.ndarray:
+        """Return the number of each label that does not depend on its name; int32 (n_labels,)."""
+        if self.label_ranks is None:
+            return np.arange(n_labels, dtype=np.int32)
+        return self.label_ranks
 
     @property
     def most_leaves(self) -> int:

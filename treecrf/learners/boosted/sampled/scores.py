@@ -72,7 +72,7 @@ class TableSampledScores(SampledScores):
 
     def make_sampler(self, kind: ChainKind, data: EncodedPart, threads: Threads) -> TableSampler:
         """Return what draws examples from tables of residuals."""
-        return TableSampler(data.encoded.offsets, kind.order, threads, data.keys)
+        return TableSampler(data.encoded.offsets, kind.order, threads, data.keys, data.label_ranks)
 
     def sample(
         self,
@@ -154,6 +154,7 @@ class FactoredTrainingScores(SampledScores):
             data.keys,
             kind.bound_share,
             candidates=data.labels.candidates,
+            label_ranks=data.label_ranks,
         )
 
     def sample(
