@@ -45,12 +45,25 @@ def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 
     setting = "beam_width (boosted trees)"
     if n_labels > MAX_LABELS:  # a beam supports no more labels, see `check_label_codes`
         setting = "constant_transitions"
+    model = f"order={order} with "
+    advice = f"lower the order, set {setting}, or use fewer labels"
+    if order == 0:  # or constant transitions
+        model = "a model of "
+        advice = "use fewer labels"
     check_memory(
         n_bytes,
-        f"order={order} with {n_labels} labels and {n_positions} positions needs "
-        f"{size_text(n_bytes)}: lower the order, set {setting}, or use "
-        f"fewer labels or fewer sequences{doubt_of(n_labels)}",
+        f"{model}{n_labels} labels and {n_positions} positions needs {size_text(n_bytes)}: "
+        f"{advice} or fewer sequences{doubt_of(n_labels)}",
     )
+
+
+def refuse_measurements(n_labels: int, n_positions: int) -> None:
+    """Raise ValueError if most labels of many occur only once: they are numbers, not names."""
+    if n_labels > MAX_LABELS and 2 * n_labels > n_positions:
+        raise ValueError(
+            f"y looks like measurements: {n_labels} labels at {n_positions} positions; expected "
+            "categories that recur, or constant_transitions=True if these are"
+        )
 
 
 def check_label_codes(n_labels: int, what: str) -> None:

@@ -191,3 +191,21 @@ def test_trees_for_all_labels_make_transitions_constant():
     assert model.multi_strategy_ == "multi_output_tree"
     with pytest.raises(ValueError, match=r"order=1 with .*; expected 0, or constant_transitions"):
         TreeCRF(constant_transitions=False, **SETTINGS).fit(X, y)
+
+
+def test_very_many_labels_have_constant_transitions():
+    X, y = phonemes(300)
+    for settings in {"early_stopping": False}, {"init": "zero"}:
+        model = TreeCRF(max_iter=1, **settings).fit(X, y)
+        assert len(model.classes_) > 255
+        assert model.constant_transitions_
+    with pytest.raises(ValueError, match="255"):
+        TreeCRF(max_iter=1, constant_transitions=False, sampling=0.1).fit(X, y)
+
+
+def test_measurements_are_no_labels():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(20, 1)) for _ in range(20)]
+    y = [rng.normal(size=20) for _ in range(20)]
+    with pytest.raises(ValueError, match="y looks like measurements: 400 labels at 400 positions"):
+        TreeCRF().fit(X, [list(map(str, labels)) for labels in y])

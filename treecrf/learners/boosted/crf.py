@@ -79,7 +79,9 @@ class TreeCRF(BoostedSequenceClassifier):
         label at a position, without a context. It requires ``objective="log"`` and an ``order``
         of at least 1, and works neither with a beam nor with ``init="pseudo_likelihood"``. With
         ``early_stopping``, ``"auto"`` chooses by cross-validation, where it is possible; otherwise,
-        it is False, and in a warm start what the model has.
+        it is False, and in a warm start what the model has. With more than 255 labels, it is True
+        up to 100,000,000 labels times positions; most of them occurring only once, as measurements
+        do, is an error.
 
     Objective
 

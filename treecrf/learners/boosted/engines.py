@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from treecrf.chains.contexts import MAX_LABELS, refuse_measurements
 from treecrf.encoding.encoded import window_within
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Description
@@ -30,6 +31,8 @@ MANY_EXAMPLES = 1 << 20
 # not so many examples that samples of them are needed. On held-out data, they were better with 26,
 # 49 and 116 labels; with 20 labels or fewer, they hardly differed, and trying them takes time.
 MANY_LABELS = 24
+# With more labels times positions, transitions are not constant only because labels are many.
+MAX_CONSTANT_SCORES = 10**8
 # Threshold of ``sampling="auto"``.
 THRESHOLD = 0.1
 # ``max_examples="auto"``: with more positions than these, their number grows with the cube root.
@@ -140,9 +143,18 @@ def example_limit(spec: BoostingSpec, n_positions: int) -> int | None:
 
 
 def suited_to(data: TrainingInput, spec: BoostingSpec) -> BoostingSpec:
-    """Return the settings without those variants that do not suit the data."""
+    """Return the settings without those variants that do not suit the data.
+
+    With very many labels, transitions are constant, unless training would take very long: labels
+    are then often measurements by mistake, and contexts do not fit in memory, which is an error.
+    """
     n_labels = len(data.classes)
-    is_small = data.training.n_positions * n_labels < MANY_EXAMPLES
+    n_scores = data.training.n_positions * n_labels
+    if len(spec.kinds) > 1 and n_labels > MAX_LABELS and n_scores <= MAX_CONSTANT_SCORES:
+        refuse_measurements(n_labels, data.training.n_positions)
+        constant = next(kind for kind in spec.kinds if kind.has_one_context)
+        spec = replace(spec, kind=constant, kinds=(constant,))
+    is_small = n_scores < MANY_EXAMPLES
     has_one_context = any(kind.has_one_context for kind in spec.kinds)
     is_tried = has_one_context and is_small and n_labels >= MANY_LABELS
     if len(spec.multi_outputs) > 1 and not is_tried:
