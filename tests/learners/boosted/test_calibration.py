@@ -13,7 +13,7 @@ from support.family import assert_equal_arrays, scores_of
 
 import treecrf
 from treecrf import TreeCRF
-from treecrf.learners.boosted import training
+from treecrf.learners.boosted import calibration, race, training
 from treecrf.learners.boosted.calibration import LOGARITHMS, PENALTY, UNIT, best_temperatures
 from treecrf.learners.boosted.folds import make_folds
 from treecrf.utils.exact import LEAF_UNIT
@@ -35,7 +35,7 @@ MODELS = {
 }
 
 
-def people(n=12, length=40, seed=0):
+def people(n=12, length=40, seed=0, scale=0.4):
     """Sequences of persons: what a number says about the label differs from person to person."""
     rng = np.random.RandomState(seed)
     means = np.array([[0.0, -0.5, 0.3], [1.0, 0.0, 0.0], [2.0, 0.5, -0.3]])
@@ -43,7 +43,7 @@ def people(n=12, length=40, seed=0):
     for _ in range(n):
         steps = rng.randint(4) + np.cumsum(rng.rand(length) < 0.15)
         codes = np.abs(steps % 4 - 2)
-        own = rng.normal(means, scale=0.4)
+        own = rng.normal(means, scale)
         X.append(own[codes] + rng.normal(size=(length, 3)) / 3)
         y.append(np.array(list("abc"))[codes])
     return X, y
@@ -182,6 +182,25 @@ def test_there_is_no_temperature(settings):
     assert TreeCRF(**SETTINGS, **settings).fit(X, y).temperature_ == 1.0
 
 
+def test_parts_of_sequences_give_no_temperature():
+    X, y = people(3, length=200)
+    assert TreeCRF(**SETTINGS).fit(X, y).temperature_ == 1.0
+
+
+def test_groups_count_as_one_sequence():
+    X, y = people()
+    groups = [f"person {i // 4}" for i in range(len(X))]
+    counted = []
+
+    def count(folds):
+        counted.append(calibration.count_units(folds))
+        return counted[-1]
+
+    with mock.patch.object(race, "count_units", count):
+        TreeCRF(**SETTINGS).fit(X, y, fold_groups=groups)
+        assert set(counted) == {3}
+
+
 def test_scores_of_the_user_are_not_divided():
     X, y = people()
     crf = TreeCRF(**SETTINGS).fit(X, y, init_score=[np.zeros((len(x), 3)) for x in X])
@@ -206,7 +225,7 @@ def test_threads_and_the_order_of_sequences_make_no_difference(tmp_path):
 
 @pytest.mark.parametrize("name", ["zero", "constant transitions", "linear start"])
 def test_divided_models_are_ordinary_models(name, tmp_path):
-    X, y = people()
+    X, y = people(seed=2, scale=0.6) if name == "linear start" else people()
     crf = TreeCRF(**SETTINGS | MODELS[name]).fit(X, y)
     assert crf.temperature_ > 1.0
     crf.save(tmp_path / "model")

@@ -20,7 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treecrf.learners.base.training_data import TrainingInput
+from treecrf.learners.base.training_data import (
+    LabeledSequences,
+    TrainingInput,
+    fold_groups_of,
+)
 from treecrf.learners.boosted.engine import MarginalValidation
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import round_to
@@ -80,4 +84,11 @@ def best_temperatures(scores: np.ndarray, n_units: int) -> tuple[np.ndarray, np.
 
 def count_units(folds: list[TrainingInput]) -> int:
     """Return the number of held-out sequences, or of groups of them, in all folds."""
-    return sum(len(fold.held_out.sequences.offsets) - 1 for fold in folds)
+    return sum(_count_in(fold.held_out) for fold in folds)
+
+
+def _count_in(held_out: LabeledSequences) -> int:
+    groups = fold_groups_of(held_out)
+    if groups is None:
+        return len(held_out.sequences.offsets) - 1
+    return len(np.unique(groups))

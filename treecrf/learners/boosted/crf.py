@@ -263,8 +263,9 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether all scores are divided by a temperature, at least 1, so that the probabilities of
         new sequences can be trusted: models tend to be too sure. With ``early_stopping="auto"`` and
         without validation data, cross-validation compares models at their best temperatures, if
-        marginal probabilities are scored (``scoring``) and there are no ``init_score``. With few
-        held-out sequences, temperatures are close to 1. None leaves the scores as they are.
+        marginal probabilities are scored (``scoring``), folds hold out whole sequences, and there
+        are no ``init_score``. With few held-out sequences, temperatures are close to 1. None leaves
+        the scores as they are.
 
     Running
 

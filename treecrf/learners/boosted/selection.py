@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.chains.constraints import as_transitions
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
-from treecrf.learners.boosted.folds import N_FOLDS, make_folds, sample_for_folds
+from treecrf.learners.boosted.folds import N_FOLDS, make_folds, need_blocks, sample_for_folds
 from treecrf.learners.boosted.race import COMPARED_ITERATIONS, Candidate, Race
 from treecrf.learners.boosted.spec import BoostingSpec, Variant
 from treecrf.learners.boosted.windows import with_best_window
@@ -123,8 +123,7 @@ def _choices(
 
     With validation data, these will end training, so that only the variant is chosen.
     """
-    if has_held_out or training.sequences.init_scores is not None:
-        # The number of iterations is not chosen, or the model has only a part of the scores.
+    if has_held_out or not can_be_calibrated(training):
         spec = replace(spec, calibration=None)
     rules = as_transitions(spec.kind.transitions, data.classes, spec.kind.order)
     if rules is not None and spec.kind.is_backward:
@@ -149,6 +148,17 @@ def _choices(
         yield choice
     if choice is None:
         yield default_choice(spec, has_held_out)
+
+
+def can_be_calibrated(training: LabeledSequences) -> bool:
+    """Return whether folds can tell how sure the model should be of new sequences.
+
+    Blocks of sequences that are also among the training data cannot. With scores of the user, the
+    model has only a part of the scores.
+    """
+    lengths = np.diff(training.sequences.offsets)
+    has_blocks = training.fold_groups is None and need_blocks(lengths)
+    return training.sequences.init_scores is None and not has_blocks
 
 
 def _choice_of_iterations(
