@@ -65,7 +65,7 @@ class TreeCRF(BoostedSequenceClassifier):
     Model
 
     order
-    window : int, (int, int) or "auto", default=0
+    window : int, (int, int) or "auto", default="auto"
         Number of positions to the left and to the right whose features the trees can use.
         Offsets outside of all training sequences are left out. With ``early_stopping``, ``"auto"``
         chooses among 0, 1, 2, 5, 10, 20 and 50 on each side by cross-validation, see
@@ -259,7 +259,7 @@ class TreeCRF(BoostedSequenceClassifier):
         another name in `treecrf.metrics.SCORERS`, a scorer of that module, or a function of the
         lists of true and predicted label sequences. Higher is better. Labels are predicted as by
         `predict`.
-    calibration : {"auto"} or None, default="auto"
+    calibration : {"auto"} or None, default=None
         Whether all scores are divided by a temperature, at least 1, so that the probabilities of
         new sequences can be trusted: models tend to be too sure. With ``early_stopping="auto"`` and
         without validation data, cross-validation compares models at their best temperatures, if
@@ -363,7 +363,7 @@ class TreeCRF(BoostedSequenceClassifier):
     }
 
     order: int = 1
-    window: Literal["auto"] | Window = 0
+    window: Literal["auto"] | Window = "auto"
     max_iter: Literal["auto"] | int = "auto"
     max_leaf_nodes: int = 64
     max_depth: int | None = None
@@ -397,7 +397,7 @@ class TreeCRF(BoostedSequenceClassifier):
     n_iter_no_change: int = 10
     tol: float = 1e-4
     scoring: Scoring = "auto"
-    calibration: Literal["auto"] | None = "auto"
+    calibration: Literal["auto"] | None = None
     warm_start: bool = False
     class_weight: ClassWeight = None
     n_jobs: int | None = None
@@ -439,7 +439,7 @@ class TreeCRF(BoostedSequenceClassifier):
             starts = [FRACTION]
         elif self.init == "auto" and is_log and self.monotonic_cst is None:
             # Without data to compare them on, none is used.
-            starts = [FRACTION, WHOLE, TRANSITIONS]
+            starts = [FRACTION, WHOLE, TRANSITIONS, None]
         spec = replace(super()._spec(), starts=starts)
         is_open = self.constant_transitions == "auto" and not needs_constant_transitions(self)
         if is_open and why_no_constant_transitions(self) is None:

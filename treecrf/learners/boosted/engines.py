@@ -33,6 +33,9 @@ MANY_EXAMPLES = 1 << 20
 MANY_LABELS = 24
 # With more labels times positions, transitions are not constant only because labels are many.
 MAX_CONSTANT_SCORES = 10**8
+# ``window="auto"`` tries windows with at most this number of columns: training takes time in
+# proportion to them, and wide windows of many columns hardly help.
+MAX_COLUMNS = 400
 # Threshold of ``sampling="auto"``.
 THRESHOLD = 0.1
 # ``max_examples="auto"``: with more positions than these, their number grows with the cube root.
@@ -163,14 +166,19 @@ def suited_to(data: TrainingInput, spec: BoostingSpec) -> BoostingSpec:
 
 
 def suited_windows(spec: BoostingSpec, described: Description) -> tuple[tuple[int, int], ...]:
-    """Return the windows to choose from that differ on these sequences.
+    """Return the windows to choose from that differ on these sequences, and are not too large.
 
     Authors of rows of attributes have written those of the neighbors as well: there is one.
     """
-    if described.form == "sparse":
-        return (spec.window,)
+    if described.form == "sparse" or len(spec.windows) == 1:
+        return spec.windows[:1]
     reach = [window_within(window, described.longest) for window in spec.windows]
-    return tuple(window for i, window in enumerate(spec.windows) if reach[i] not in reach[:i])
+    most = MAX_COLUMNS // described.schema.n_features - 1
+    return tuple(
+        window
+        for i, window in enumerate(spec.windows)
+        if reach[i] not in reach[:i] and (i == 0 or sum(reach[i]) <= most)
+    )
 
 
 def trains_on_partitions(spec: BoostingSpec, data: TrainingInput) -> bool:
