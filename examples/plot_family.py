@@ -47,7 +47,8 @@ def as_symbols(sequences: list[np.ndarray]) -> list[np.ndarray]:
 # Boosted models use first-order steps, as in the dissertation. They hold out a tenth of the
 # training sequences and stop when the likelihood of these sequences no longer improves, or after
 # 1,000 iterations, as the classifier with the wide window does. With few contexts, a beam is slow,
-# so its number of iterations is kept small. The network is a scikit-learn estimator.
+# so its number of iterations is kept small. The trees of the CRFs test previous labels, as those of
+# the MEMM do. The network is a scikit-learn estimator.
 
 trees = {
     "second_order": False,
@@ -58,7 +59,8 @@ trees = {
     "early_stopping": True,
     "random_state": 0,
 }
-in_beam = trees | {"max_iter": 60, "early_stopping": False}
+crf_trees = trees | {"window": 0, "constant_transitions": False}
+in_beam = trees | {"window": 0, "max_iter": 60, "early_stopping": False}
 network = MLPClassifier(30, learning_rate_init=0.01, early_stopping=True, random_state=0)
 models = {
     "HMM": HMMClassifier(),
@@ -71,9 +73,9 @@ models = {
     "MEMM, order 4": TreeMEMM(order=4, **trees),
     "window, 6 ahead": SlidingWindowClassifier(window=(0, 6), **trees),
     "network, 6 ahead": SlidingWindowClassifier(network, window=(0, 6)),
-    "CRF": TreeCRF(**trees),
-    "CRF, order 2": TreeCRF(order=2, **trees),
-    "CRF, order 4": TreeCRF(order=4, **trees),
+    "CRF": TreeCRF(**crf_trees),
+    "CRF, order 2": TreeCRF(order=2, **crf_trees),
+    "CRF, order 4": TreeCRF(order=4, **crf_trees),
     "CRF, order 4, beam of 6": TreeCRF(order=4, beam_width=6, beam="forward-only", **in_beam),
 }
 

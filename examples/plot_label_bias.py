@@ -53,7 +53,7 @@ print("".join(X_test[0]))
 # MEMMs have the same inputs: one remark and the previous state, or the next state when reading from
 # the right.
 
-trees = {"max_iter": 60, "max_leaf_nodes": 10, "l2_regularization": 10}
+trees = {"window": 0, "max_iter": 60, "max_leaf_nodes": 10, "l2_regularization": 10}
 models = {
     "HMM": HMMClassifier(),
     "CRF": TreeCRF(**trees),
