@@ -419,7 +419,10 @@ def test_curves_start_from_a_linear_model(letters):
 @every(GROWN)
 def test_the_curve_ends_with_the_value_of_the_model(name, fitted, letters):
     X, y = (part[:5] for part in letters)
-    model = clone(FAMILY[name]).fit(*letters, X, y)
+    model = clone(FAMILY[name])
+    if "scoring" in model.get_params():
+        model.set_params(scoring="loss")
+    model.fit(*letters, X, y)
     curve = likelihood_curve(model, np.array(list("".join(X))), np.array(list("".join(y))),
                              lengths=list(map(len, X)))  # fmt: skip
     assert curve.given[-1] == pytest.approx(value_of(fitted(name), X, y))

@@ -198,7 +198,7 @@ def test_rows_of_masks_between_sets_of_labels_are_refused(kind, row):
 
 
 BAD_PARAMETERS = {
-    "order": [-1, 1.5, "1", None],
+    "order": [-1, 1.5, "1", None], "calibration": ["isotonic", True],
     "window": [-1, 1.5, "ab", None, (1,), (1, 2, 3), (1, -1), (1.0, 1), ("a", 1), 10**30],
     "max_iter": [0, 1.5, "10", None], "max_leaf_nodes": [1, 2.5, None],
     "max_depth": [0, 2.5, "none"], "l2_regularization": [-1, np.nan, np.inf, "1", None],

@@ -38,7 +38,7 @@ OTHER_TEXTS = {
     "min_samples_leaf": [(CRF,)],
     "missing": [(LINEAR, BOOSTING, PERCEPTRON, SVM)],
     "multi_strategy": [(SLIDING,)],
-    "scoring": [(CRF,)],
+    "scoring": [(LINEAR,)],
     "n_iter_no_change": [(BOOSTING,), (PERCEPTRON,), (FUTURE, LINEAR)],
     "n_jobs": [(PERCEPTRON,), (SVM,)],
     "objective": [(LINEAR,)],
@@ -50,7 +50,7 @@ OTHER_TEXTS = {
     "transitions": [(FLAT,), (RECURRENT,)],
     "verbose": [(CRF,)],
     "warm_start": [(LINEAR, PERCEPTRON)],
-    "window": [(LINEAR, BOOSTING, PERCEPTRON), (SVM,)],
+    "window": [(FUTURE,), (LINEAR, BOOSTING, PERCEPTRON), (SVM,)],
     # Attributes
     "estimator_": [(FEATURES,)],
     "feature_importances_": [(FUTURE,)],

@@ -77,7 +77,7 @@ def test_fitted_attributes_end_with_an_underscore(trained):
     assert attributes == {
         "classes_", "constant_transitions_", "feature_importances_", "init_", "n_features_in_",
         "n_iter_", "train_score_", "validation_score_", "evals_result_", "multi_strategy_",
-        "temperature_",
+        "temperature_", "window_",
     }  # fmt: skip
 
 

@@ -118,7 +118,7 @@ def test_models_must_match(letters, tables):
         "labels": TreeCRF(**SMALL).fit(X, [labels.replace("z", "x") for labels in y]),
         "order": TreeCRF(order=2, **SMALL).fit(X, y),
         "objective": TreeCRF(objective="hamming_log", **SMALL).fit(X, y),
-        "columns": TreeCRF(**SMALL | {"window": 2}).fit(X, y),
+        "window": TreeCRF(**SMALL | {"window": 2}).fit(X, y),
         "linear start": TreeCRF(init="linear", **SMALL).fit(X, y),
     }
     for name, other in others.items():

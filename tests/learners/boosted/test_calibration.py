@@ -19,6 +19,7 @@ from treecrf.learners.boosted.folds import make_folds
 from treecrf.utils.exact import LEAF_UNIT
 
 SETTINGS = {
+    "calibration": "auto", "window": 0,
     "max_iter": 12, "l2_regularization": 1.0, "max_leaf_nodes": 16, "learning_rate": 0.6,
     "init": "zero", "random_state": 0,
 }  # fmt: skip
@@ -158,7 +159,7 @@ def test_the_temperature_makes_probabilities_of_others_better():
         X, y = people(40, seed=seed)
         gains.append(0.0)
         for value, sign in ((None, -1), ("auto", 1)):
-            crf = TreeCRF(**SETTINGS, constant_transitions=False, calibration=value)
+            crf = TreeCRF(**SETTINGS | {"calibration": value}, constant_transitions=False)
             crf.fit(X[:10], y[:10])
             gains[-1] += sign * mean_log(crf, X[10:], y[10:])
             assert value is not None or crf.temperature_ == 1.0
@@ -179,7 +180,7 @@ def test_the_temperature_makes_probabilities_of_others_better():
 )
 def test_there_is_no_temperature(settings):
     X, y = people()
-    assert TreeCRF(**SETTINGS, **settings).fit(X, y).temperature_ == 1.0
+    assert TreeCRF(**SETTINGS | settings).fit(X, y).temperature_ == 1.0
 
 
 def test_parts_of_sequences_give_no_temperature():

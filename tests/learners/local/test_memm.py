@@ -114,7 +114,7 @@ def naive_learner(X, codes, n_labels, order, **growth):
 @pytest.mark.parametrize("order", [1, 2])
 def test_trees_are_those_of_a_table_of_previous_labels(kind, order):
     rng = np.random.default_rng(order)
-    lengths = [9, 1, 14, 3, 20]
+    lengths = [19, 1, 34, 3, 50]
     X = random_sequences(kind, rng, lengths)
     y = [rng.integers(0, 3, n) for n in lengths]
     y[0][:3] = 0, 1, 2

@@ -164,10 +164,10 @@ class Sampler:
         ranks = self.label_ranks
         if ranks is None:
             ranks = np.arange(n_labels)
-        return ranks.astype(np.uint32), numbers_of_contexts(ranks, order)
+        return ranks.astype(np.uint32), context_ranks(ranks, order)
 
 
-def numbers_of_contexts(label_numbers: np.ndarray, order: int) -> np.ndarray:
+def context_ranks(label_numbers: np.ndarray, order: int) -> np.ndarray:
     """Number the contexts of each depth by numbers of labels; uint64 (order + 1, n_contexts).
 
     The same contexts have the same numbers if all labels are renamed. Rows are longer by some
