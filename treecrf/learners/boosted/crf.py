@@ -252,9 +252,9 @@ class TreeCRF(BoostedSequenceClassifier):
         ``validation_score_``.
     scoring : str or callable, default="auto"
         Score of the validation sequences in ``validation_score_``, by which early stopping chooses
-        the number of iterations, and cross-validation also the model. ``"auto"`` agrees with
-        `predict`: it is the mean logarithm of the marginal probability of the true label
-        (``"neg_log_loss"``), but with ``decoding="viterbi"`` the objective of training
+        the number of iterations, and cross-validation also the model. ``"auto"``, of `TreeCRF`
+        only, agrees with `predict`: it is the mean logarithm of the marginal probability of the
+        true label (``"neg_log_loss"``), but with ``decoding="viterbi"`` the objective of training
         (``"loss"``), as with other objectives than ``"log"``, and with a beam.
         Others are the mean log-likelihood per position (``"log_likelihood"``), ``"accuracy"``,
         another name in `treecrf.metrics.SCORERS`, a scorer of that module, or a function of the
