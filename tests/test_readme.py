@@ -24,9 +24,21 @@ def test_links_to_files_exist():
 def test_each_number_stands_in_the_section_of_its_benchmark():
     benchmarks = (README.parent / "benchmarks/README.md").read_text(encoding="utf-8")
     rows = re.findall(r"\n(\|.*)`python benchmarks/(\w+\.py)", README.read_text(encoding="utf-8"))
-    assert len(rows) > 5
+    assert len(rows) >= 5
     for row, script in rows:
         section = re.search(rf"\n## `{script}`.*?(?=\n## |\Z)", benchmarks, re.DOTALL)[0]
         numbers = re.findall(r"\d+\.\d+", row)
         assert numbers
         assert [number for number in numbers if number not in section] == [], script
+
+
+def test_results_on_real_sets_stand_in_the_row_of_their_set():
+    benchmarks = (README.parent / "benchmarks/README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\n\| [^|]*\(`(\w+)`\) (\|.*)", README.read_text(encoding="utf-8"))
+    section = re.search(r"\n## `real.py`.*?(?=\n## |\Z)", benchmarks, re.DOTALL)[0]
+    results = section[section.index("\n| accuracy %, log loss ") :]
+    assert len(rows) == 16
+    for name, row in rows:
+        measured = re.search(rf"\n\| `{name}` (.*)", results)[1]
+        numbers = re.findall(r"\**\d+\.\d+\**", row)
+        assert [number for number in numbers if number not in measured] == [], name
