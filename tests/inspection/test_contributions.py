@@ -219,7 +219,7 @@ def test_descriptions_of_values():
 def test_descriptions_of_tables(form, tables):
     X, y = tables
     X = [form(x.round(1)) for x in X]
-    model = TreeCRF(max_iter=5).fit(X, y)
+    model = TreeCRF(max_iter=5, window=0).fit(X, y)
     found = explain(model, X[0], 2)
     expected = [f"{name} = {X[0].tolist()[2][int(name[1])]:.4g}" if name[0] == "x" else name
                 for name in found.feature_names] if form is np.array else None  # fmt: skip

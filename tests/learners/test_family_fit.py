@@ -358,8 +358,9 @@ def test_a_model_around_an_estimator_is_not_saved(name, fitted, tmp_path):
 
 # These arrays are not used in prediction.
 UNCHECKED = {"feature_importances"}
-# Names of columns are not in all files, and margins of thresholds not in earlier ones.
-OPTIONAL = {"columns", "columns.margins"}
+# Names of columns are not in all files, and margins of thresholds and temperatures not in earlier
+# ones.
+OPTIONAL = {"columns", "columns.margins", "temperature"}
 
 
 @every(SAVED | FLAT, fast=STORED)

@@ -91,7 +91,7 @@ def test_every_kind_of_parameter(parameters, letters, path):
     crf = TreeCRF(**{"max_iter": 3} | parameters).fit(X, y)
     crf.save(path)
     again = treecrf.load(path)
-    window = crf.window if isinstance(crf.window, int) else tuple(crf.window)
+    window = crf.window if isinstance(crf.window, int | str) else tuple(crf.window)
     assert again.get_params() == crf.get_params() | {"window": window}
     assert_predicts_the_same(crf, again, X)
 

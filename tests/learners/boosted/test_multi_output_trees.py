@@ -21,16 +21,17 @@ SETTINGS = {
 MODELS = {
     "window": SlidingWindowClassifier(window=1, **SETTINGS),
     "first order": SlidingWindowClassifier(window=1, **SETTINGS | PLAIN),
-    "crf": TreeCRF(order=0, **SETTINGS),
-    "hamming": TreeCRF(order=0, objective="hamming_log", **SETTINGS),
-    "class weights": TreeCRF(order=0, class_weight="balanced", **SETTINGS),
+    "crf": TreeCRF(order=0, window=0, **SETTINGS),
+    "hamming": TreeCRF(order=0, window=0, objective="hamming_log", **SETTINGS),
+    "class weights": TreeCRF(order=0, window=0, class_weight="balanced", **SETTINGS),
     "draws": SlidingWindowClassifier(
         subsample=0.7, max_features=0.5, max_features_per_tree=0.9, random_state=3, **SETTINGS
     ),
     "leaves of three": SlidingWindowClassifier(min_samples_leaf=3, max_depth=2, **SETTINGS),
-    "constant transitions": TreeCRF(constant_transitions=True, **SETTINGS),
+    "constant transitions": TreeCRF(window=0, constant_transitions=True, **SETTINGS),
     "constant transitions of order 2": TreeCRF(
-        order=2, constant_transitions=True, init="linear", class_weight="balanced", **SETTINGS
+        order=2, window=0, constant_transitions=True, init="linear", class_weight="balanced",
+        **SETTINGS,
     ),
 }
 
@@ -142,7 +143,7 @@ def test_iterations_are_chosen_by_cross_validation():
 )
 def test_settings_that_cannot_be_combined(parameters, message):
     with pytest.raises(ValueError, match=message):
-        TreeCRF(order=0, **SETTINGS).set_params(**parameters).fit(*labeled())
+        TreeCRF(order=0, window=0, **SETTINGS).set_params(**parameters).fit(*labeled())
 
 
 def phonemes(n_labels, n_sequences=150, seed=0):

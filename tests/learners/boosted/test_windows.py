@@ -255,3 +255,16 @@ def test_models_with_different_windows_have_no_average():
     models = [auto(window=window, max_iter=2).fit(X, y) for window in (0, 1)]
     with pytest.raises(ValueError, match="models 0 and 1 differ in window"):
         average(models)
+
+
+def test_validation_data_leave_the_window_to_the_folds_if_it_is_the_only_choice():
+    X, y = echoes(1)
+    settings = {"init": "zero", "constant_transitions": False}
+    crf = auto(**settings).fit(X[:20], y[:20], X[20:], y[20:])
+    assert crf.window_ == (1, 1)
+    assert len(crf.validation_score_) > 1
+
+
+def test_scores_that_are_all_infinite_choose_the_smallest_window():
+    crf = auto(scoring=lambda y_true, y_pred: -np.inf, max_iter=2).fit(*echoes(1))
+    assert crf.window_ == (0, 0)

@@ -515,7 +515,7 @@ class TreeCRF(BoostedSequenceClassifier):
         self._trained_objective = values["objective"]
         if self._trained_objective not in (*OBJECTIVES, CUSTOM):
             raise ValueError(f"unknown objective {self._trained_objective!r}")
-        self.temperature_ = values["temperature"]
+        self.temperature_ = values.get("temperature", 1.0)  # not in earlier files
         model_file.require(0 < self.temperature_ < np.inf, "temperature")
         self.init_ = None
         start_arrays = model_file.Section(arrays, "init")

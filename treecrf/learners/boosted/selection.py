@@ -139,7 +139,7 @@ def _choices(
     choice = None
     size_ratio = n_positions / len(training.codes)
     for best in _best_candidates(spec, folds, has_held_out, is_alone):
-        if best.best_score == -np.inf:
+        if best.scores and best.best_score == -np.inf:
             continue
         if has_held_out:
             choice = Choice(best.variant, spec.max_iter, [])

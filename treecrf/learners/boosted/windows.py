@@ -46,7 +46,8 @@ class Trial:
         error = 0.0
         if self.likelihoods is not None:
             error = standard_error(best.likelihoods - self.likelihoods, self.sizes)
-        return best.score - self.score <= error
+        # Scores may be infinite.
+        return self.score == best.score or best.score - self.score <= error
 
 
 def standard_error(sums: np.ndarray, sizes: np.ndarray) -> float:
