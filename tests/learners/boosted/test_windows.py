@@ -258,10 +258,10 @@ def test_models_with_different_windows_have_no_average():
 
 
 def test_validation_data_leave_the_window_to_the_folds_if_it_is_the_only_choice():
-    X, y = echoes(1)
+    X, y = echoes()
     settings = {"init": "zero", "constant_transitions": False}
     crf = auto(**settings).fit(X[:20], y[:20], X[20:], y[20:])
-    assert crf.window_ == (1, 1)
+    assert crf.window_ == (5, 5)
     assert len(crf.validation_score_) > 1
 
 
