@@ -30,7 +30,11 @@ MODELS = {
     "leaves of three": SlidingWindowClassifier(min_samples_leaf=3, max_depth=2, **SETTINGS),
     "constant transitions": TreeCRF(window=0, constant_transitions=True, **SETTINGS),
     "constant transitions of order 2": TreeCRF(
-        order=2, window=0, constant_transitions=True, init="linear", class_weight="balanced",
+        order=2,
+        window=0,
+        constant_transitions=True,
+        init="linear",
+        class_weight="balanced",
         **SETTINGS,
     ),
 }
