@@ -135,8 +135,8 @@ cdef void set_position(Test *test, Py_ssize_t i, Py_ssize_t width, uint64_t key,
                        const uint64_t *numbers, double weight, double curvature) noexcept nogil:
     """Set the numbers of the contexts of the i-th position of a test.
 
-    ``numbers`` are those of the contexts. ``weight`` multiplies the residuals; ``curvature`` belongs
-    to the size in first order.
+    ``numbers`` are those of the contexts. ``weight`` multiplies the residuals; ``curvature``
+    belongs to the size in first order.
     """
     cdef Py_ssize_t c
     fill_streams(key, numbers, width, test.streams + i * width)
