@@ -2,7 +2,7 @@
 
 What a contestant has to choose (the window, the length of a filter, the strength of a posterior,
 the number of epochs) it chooses by one rule: it learns from two thirds of the training persons, and
-takes what labels most positions of the others correctly, the first among equals. Then it learns
+takes the choice with the highest accuracy on the others, the first of equal ones. Then it learns
 from all training sequences.
 """
 

@@ -20,7 +20,7 @@ Smoother = Callable[[Examples, Examples, Predicted], Smooth]
 
 
 def best(choices: Iterable[Choice], correct: Callable[[Choice], int]) -> Choice:
-    """Return the choice with the most correct labels, the first among equals."""
+    """Return the choice with the highest number of correct labels, the first of equal ones."""
     return max(choices, key=correct)
 
 

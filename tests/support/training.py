@@ -1,9 +1,14 @@
-"""What linear learners train on, for tests of their losses and rounds."""
+"""What learners train on, for tests of losses, rounds and folds."""
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+from unittest import mock
+
 import pytest
 
+from treecrf.learners.boosted import training
 from treecrf.learners.linear.likelihoods import Loss
 
 
@@ -16,8 +21,8 @@ def training_of(model, X, y, **given):
     caught = []
 
     class Catching(type(model)):
-        def _learn(self, training, held_out, start, run):
-            caught.extend([self, training, start])
+        def _learn(self, data, held_out, start, run):
+            caught.extend([self, data, start])
             raise Stopped
 
     with pytest.raises(Stopped):
@@ -29,3 +34,16 @@ def loss_of(model, X, y, **given):
     """The loss that training would minimize, as a function of the vector of weights."""
     copied, data, _ = training_of(model, X, y, **given)
     return Loss(copied._likelihood(data), copied.l2_regularization), data
+
+
+def prepared(crf, X, y, **arguments):
+    """The training data as `fit` reads them, with the seed of cross-validation."""
+    caught = []
+
+    def choose(spec, data):
+        caught.append(data)
+        raise Stopped
+
+    with mock.patch.object(training, "choose", choose), pytest.raises(Stopped):
+        copy.copy(crf).fit(X, y, **arguments)
+    return replace(caught[0].without_data(), training=caught[0].training, seed=0)

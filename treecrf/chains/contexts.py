@@ -58,7 +58,7 @@ def require_memory(n_labels: int, order: int, n_positions: int, n_arrays: int = 
 
 
 def refuse_measurements(n_labels: int, n_positions: int) -> None:
-    """Raise ValueError if most labels of many occur only once: they are numbers, not names."""
+    """Raise ValueError if positions share hardly any labels: these are numbers, not names."""
     if n_labels > MAX_LABELS and 2 * n_labels > n_positions:
         raise ValueError(
             f"y looks like measurements: {n_labels} labels at {n_positions} positions; expected "

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import Segmentation
 from treecrf.learners.base.classifier import SequenceClassifier
-from treecrf.learners.base.stream import Stream
+from treecrf.learners.base.stream import Stream, copied_row
 from treecrf.learners.per_sequence import PerSequence
 
 if TYPE_CHECKING:
@@ -330,12 +330,9 @@ def _of_tables(step: Any) -> Any:
 
 
 def _sequence_of(row: Any) -> Any:
-    """Return a sequence of one row, which is copied: the caller may use the object again."""
-    if sparse.issparse(row):
-        row = row.toarray().ravel()
-    if isinstance(row, np.ndarray):
-        return row[np.newaxis].copy()
-    return [copy.copy(row)]
+    """Return a sequence of a copy of one row."""
+    row = copied_row(row)
+    return row[np.newaxis] if isinstance(row, np.ndarray) else [row]
 
 
 def _one_row_frame(table: Any, names: np.ndarray) -> Any:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from support.family import assert_equal_arrays, scores_of
+from support.training import prepared
 
 import treecrf
 from treecrf import TreeCRF
-from treecrf.learners.boosted import calibration, race, training
+from treecrf.learners.boosted import calibration, race
 from treecrf.learners.boosted.calibration import LOGARITHMS, PENALTY, UNIT, best_temperatures
 from treecrf.learners.boosted.folds import make_folds
 from treecrf.utils.exact import LEAF_UNIT
@@ -62,20 +62,8 @@ def mean_log(model, X, y, temperature=1.0):
 
 def folds_of(crf, X, y):
     """The numbers of the sequences in each fold: for training, and held out."""
-    captured = []
-
-    class Stop(Exception):
-        pass
-
-    def choose(spec, data):
-        captured.append(data)
-        raise Stop
-
-    with mock.patch.object(training, "choose", choose), pytest.raises(Stop):
-        copy.copy(crf).fit(X, y)
-    data = replace(captured[0].without_data(), training=captured[0].training, seed=0)
     number = {x.tobytes(): i for i, x in enumerate(X)}
-    for fold in make_folds(data):
+    for fold in make_folds(prepared(crf, X, y)):
         parts = fold.training.sequences, fold.held_out.sequences
         yield tuple(
             [number[rows.tobytes()] for rows in np.split(s.rows(0, s.n_sequences), s.offsets[1:-1])]

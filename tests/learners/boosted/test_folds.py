@@ -12,7 +12,7 @@ from treecrf.learners.boosted.folds import N_FOLDS, make_folds, sample_for_folds
 
 
 def numbered(lengths, seed=0, n_labels=2):
-    """Sequences whose numbers tell them apart, with random labels."""
+    """Sequences of numbers that are all different, with random labels."""
     rng = np.random.default_rng(seed)
     X = [np.column_stack([np.full(n, i), rng.normal(size=n)]) for i, n in enumerate(lengths)]
     return X, [rng.integers(0, n_labels, n) for n in lengths]

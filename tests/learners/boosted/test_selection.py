@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from unittest import mock
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from support.family import assert_equal_arrays
+from support.training import prepared
 
 from treecrf import (
     FutureFeatureMEMM,
@@ -61,23 +61,6 @@ def auto(**settings):
     values = {**FAST, "max_iter": 25, "early_stopping": "auto", "init": "auto", "window": 0}
     values |= {"constant_transitions": False, **settings}
     return TreeCRF(**values, random_state=0)
-
-
-def prepared(crf, X, y, **arguments):
-    """The training data as `fit` reads them, with the seed of cross-validation."""
-    captured = []
-
-    class Stop(Exception):
-        pass
-
-    def choose(spec, data):
-        captured.append(data)
-        raise Stop
-
-    with mock.patch.object(training, "choose", choose), pytest.raises(Stop):
-        copy.copy(crf).fit(X, y, **arguments)
-    sequences = captured[0].training
-    return replace(captured[0].without_data(), training=sequences, seed=0)
 
 
 def contents(data):

@@ -136,7 +136,7 @@ class Stream:
         ValueError, TypeError
             If the row does not match the training data. The stream then remains unchanged.
         """
-        row = _copied(row)
+        row = copied_row(row)
         rows = [*self._rows, row]
         # The new row completes the window of the position ``self._right`` before it, if any.
         is_complete = self.n_pushed >= self._right
@@ -303,7 +303,7 @@ def _filtered(message: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return p / p.sum()
 
 
-def _copied(row: Any) -> Any:
+def copied_row(row: Any) -> Any:
     """Copy a row, because the caller may use the same object for the next position."""
     if sparse.issparse(row):
         return row.toarray().ravel()

@@ -110,7 +110,7 @@ def make_folds(data: TrainingInput, rules: Transitions | None = None) -> list[Tr
     n_labels = len(data.classes)
     training = data.training
     units = Units.of(training, data.seed, n_labels)
-    are_blocks = training.fold_groups is None and need_blocks(units.sizes)
+    are_blocks = need_blocks(training)
     for n_held_out in held_out_sizes(n_positions):
         n_parts = round(n_positions / n_held_out)
         if are_blocks:
@@ -143,15 +143,21 @@ def sample_for_folds(
 
     The blocks of a sequence stay together in folds, unless there are too few sequences.
     """
-    lengths = np.diff(data.sequences.offsets)
-    if data.fold_groups is None and not need_blocks(lengths):
+    if data.fold_groups is None and not need_blocks(data):
+        lengths = np.diff(data.sequences.offsets)
         data = replace(data, fold_groups=np.repeat(data.hashes(seed), lengths))
     return in_blocks(data, n_positions, N_FOLDS, rules).at_random(n_positions, seed)
 
 
-def need_blocks(sizes: np.ndarray) -> bool:
-    """Return whether sequences of these lengths cannot be held out as a whole."""
-    return len(sizes) < MIN_SEQUENCES or sizes.max() > MAX_FRACTION * sizes.sum()
+def need_blocks(data: LabeledSequences) -> bool:
+    """Return whether sequences cannot be held out as a whole, and are cut into blocks.
+
+    Groups of them always are held out as a whole.
+    """
+    if data.fold_groups is not None:
+        return False
+    lengths = np.diff(data.sequences.offsets)
+    return len(lengths) < MIN_SEQUENCES or lengths.max() > MAX_FRACTION * lengths.sum()
 
 
 def held_out_sizes(n_positions: int) -> tuple[int, int]:

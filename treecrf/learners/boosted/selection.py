@@ -151,14 +151,12 @@ def _choices(
 
 
 def can_be_calibrated(training: LabeledSequences) -> bool:
-    """Return whether folds can tell how sure the model should be of new sequences.
+    """Return whether held-out sequences show how sure the model should be of new ones.
 
-    Blocks of sequences that are also among the training data cannot. With scores of the user, the
-    model has only a part of the scores.
+    Blocks do not, because other blocks of the same sequences are among the training data. With
+    scores of the user, the model has only a part of the scores.
     """
-    lengths = np.diff(training.sequences.offsets)
-    has_blocks = training.fold_groups is None and need_blocks(lengths)
-    return training.sequences.init_scores is None and not has_blocks
+    return training.sequences.init_scores is None and not need_blocks(training)
 
 
 def _choice_of_iterations(
