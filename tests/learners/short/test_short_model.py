@@ -24,6 +24,7 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
+from treecrf.encoding.column_layout import MISSING
 from treecrf.learners.base.fitted import fitted_model
 
 SMALL = FIXED | {"max_iter": 4, "l2_regularization": 1.0, "max_leaf_nodes": 8}
@@ -234,6 +235,20 @@ def test_missing_values_and_unseen_symbols_take_the_rules_of_the_trees():
     model = fitted(TreeCRF(window=1, **SMALL), X)
     for x, expected in zip(X, long_way(model).predict_proba(X), strict=True):
         np.testing.assert_array_equal(model.predict_proba([x])[0], expected)
+
+
+@pytest.mark.parametrize("form", ["numbers", "frames"])
+def test_complete_sequences_pass_no_test_of_missing_values(form):
+    X = [np.where(RNG.random(x.shape) < 0.3, np.nan, x) for x in NUMBERS]
+    y = [np.where(np.isnan(x[:, 1]), "a", label) for x, label in zip(X, LABELS, strict=True)]
+    if form == "frames":
+        X = [frame(x).mask(np.isnan(z)) for x, z in zip(NUMBERS, X, strict=True)]
+    model = TreeCRF(window=1, **SMALL).fit(X, y)
+    assert (model._forest.pack()["value"] == MISSING).any()
+    for table in NUMBERS:
+        complete = table if form == "numbers" else frame(table)
+        expected = long_way(model).predict_proba([complete])[0]
+        np.testing.assert_array_equal(model.predict_proba([complete])[0], expected)
 
 
 def test_a_frame_of_one_group_is_a_sequence():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.encoding.column_layout import BOUNDARY, CODES, LISTS
+from treecrf.encoding.column_layout import BOUNDARY, CODES, LISTS, MISSING
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.data_warnings import may_go_back
 from treecrf.inputs.forms import is_frame
@@ -175,7 +175,7 @@ class TreeTests:
     columns: np.ndarray
     # Position of the value that is tested, relative to the labeled position; int64.
     offsets: np.ndarray
-    # Index of the category or of the threshold, among those of the column; int64.
+    # Index of the category or of the threshold, among those of the column, or `MISSING`; int64.
     values: np.ndarray
     # Threshold of tests of numbers, 0 for other tests; float64.
     thresholds: np.ndarray
@@ -231,8 +231,10 @@ def compiled_tests(schema: InputSchema, tests: TreeTests) -> ValueTests:
     """Sort tests by the values that pass them."""
     columns = tests.columns
     is_boundary = columns == BOUNDARY
-    is_category = ~is_boundary & (schema.kinds == CATEGORY)[columns]
-    is_number = ~is_boundary & ~is_category
+    # Where no value is missing, no position passes a test of whether one is.
+    has_value = ~is_boundary & (tests.values != MISSING)
+    is_category = has_value & (schema.kinds == CATEGORY)[columns]
+    is_number = has_value & ~is_category
 
     # Category tests follow the codes that pass them. Each column has a place before its categories,
     # for code 0.
