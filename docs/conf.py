@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sphinx.util.fileutil import copy_asset
+from sphinx_gallery.sorting import ExplicitOrder
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))  # an installed treecrf comes first
@@ -40,7 +41,7 @@ toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
 # Copied code has neither prompts nor output.
-copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_text = r">>> |\.\.\. ?|\$ "
 copybutton_prompt_is_regexp = True
 
 # The inventories contain only the names that these pages link to, so building needs no network.
@@ -70,10 +71,30 @@ def runnable_examples():
     return rf"/plot_(?!{'|'.join(missing)})" if missing else "/plot_"
 
 
+# What treecrf does, then how it is used, then why it works; last, clusters.
+EXAMPLES = [
+    "plot_syntax_highlighting.py",
+    "plot_first_look.py",
+    "plot_occupancy.py",
+    "plot_online.py",
+    "plot_python_lines.py",
+    "plot_hyphenation.py",
+    "plot_missing_values.py",
+    "plot_explain.py",
+    "plot_inspection.py",
+    "plot_training.py",
+    "plot_label_bias.py",
+    "plot_family.py",
+    "plot_future_features.py",
+    "dask_cluster.py",
+    "spark_prediction.py",
+]
+
 sphinx_gallery_conf = {
     "filename_pattern": runnable_examples(),
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "within_subsection_order": ExplicitOrder(EXAMPLES),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,

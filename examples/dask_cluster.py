@@ -2,6 +2,8 @@
 Training on a Dask cluster
 ==========================
 
+Four files, two workers, and the same model as in one process.
+
 Four files with measurements of many machines train one model on the workers of a cluster, here two
 processes of this machine. The model is the same as if one process trained on all files. Run this
 script with Python; it takes about half a minute. The guide :doc:`/guide/dask` explains what

@@ -2,6 +2,8 @@
 Why a position has its label
 ============================
 
+Divide the score of a label exactly among the inputs that it came from.
+
 The score of a label is a sum over trees, which test the features in a window and the previous
 label. `treecrf.inspection.explain` divides a score among these inputs, exactly. This example
 explains the predictions for an oven that is watched by sensors, first at single minutes, then on

@@ -2,6 +2,8 @@
 The whole family on one problem
 ===============================
 
+The tree-based learners and a hidden Markov model, where labels depend on later positions.
+
 This example compares the tree-based learners and the hidden Markov model on labels that depend on
 later positions. Each position has eight features, six of which matter. Its label is 1 if at least
 four of the six are true, *or* if at most one of them is true at one of the next six positions. All

@@ -2,6 +2,8 @@
 A first look
 ============
 
+A noisy sensor with a switch that inverts it, and the picture of the front page.
+
 A machine is off or on, and rarely changes. A sensor measures this state with a lot of noise, and a
 switch inverts its signal. The sensor alone reveals nothing. A model has to combine it with the
 switch, and it has to use the neighboring positions to reduce the noise.

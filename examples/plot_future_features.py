@@ -2,6 +2,8 @@
 Features that lie ahead
 =======================
 
+Discover from labels alone that something further ahead matters.
+
 A label may depend on whether something occurs later, at no fixed distance. In this example, half of
 the information about a label is in the features of its position. The other half is whether any of
 the next six positions is of a rare kind. Neither the position itself nor the previous labels

@@ -2,6 +2,8 @@
 Where a word may be divided
 ===========================
 
+Labels of letters that depend on their neighbors and on the labels before them.
+
 A word is a sequence of letters. The label of a letter is ``-`` if a hyphen may follow it, and ``.``
 otherwise. The correct label depends on the letters nearby and on the previous label, because two
 hyphens are rarely close to each other.

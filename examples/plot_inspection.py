@@ -2,6 +2,8 @@
 What a model has learned
 ========================
 
+A tour of importances, trees, rules, transitions and probabilities.
+
 This example tours the tools of `treecrf.inspection` and `treecrf.plotting`. They show which
 features matter and where in the window, single trees, the strongest rules, which labels follow each
 other, the course of training, and the label probabilities of a single sequence.

@@ -2,6 +2,8 @@
 Label bias: evidence that comes too late
 ========================================
 
+Why a model of whole sequences can change its mind about the past.
+
 A customer is pleased, annoyed, or of two minds, and rarely changes state. The customer makes
 remarks: praise ``+``, complaints ``-``, or something neutral ``0``. Customers of two minds praise
 as often as they complain. After three remarks of praise, the customer seems pleased. If a complaint

@@ -2,6 +2,8 @@
 Which method for missing values?
 ================================
 
+Damage complete data on purpose, and compare the ways to treat missing values.
+
 The parameter ``missing`` decides what trees do with missing values, such as ``"weighting"``,
 ``"surrogate"``, ``"impute"`` or ``"indicator"``. Which one suits your data? Take data that are
 complete, damage them in the way in which real values get lost, and compare the methods. This is the

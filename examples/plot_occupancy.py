@@ -2,11 +2,14 @@
 A room whose sensors drop out
 =============================
 
+Real measurements of a room: what happens to predictions when sensors fail.
+
 Is someone in the room? Four sensors measure its air and light every minute (Candanedo and Feldheim
 2016; :doc:`/guide/datasets`). In this example, we make sensors fail on purpose. What happens to the
 predictions if each sensor is silent for an hour or two at a time?
 """
 
+# sphinx_gallery_thumbnail_path = "_static/thumbnail_occupancy.png"
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier

@@ -2,6 +2,8 @@
 Labeling while data is still arriving
 =====================================
 
+Label each measurement when it arrives, and see what waiting a little is worth.
+
 A machine is off, idle or busy. Its state is to be recognized from two noisy sensors, and as early
 as possible. A stream labels each measurement when it arrives. A few more measurements make the
 labels more accurate. How long is it worth waiting?

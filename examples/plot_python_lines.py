@@ -2,6 +2,8 @@
 Code, comment, docstring or blank?
 ==================================
 
+A whole project: features, baselines, a look into the model and at its mistakes.
+
 What is each line of a Python file? Most lines can be recognized on their own. Lines inside a
 docstring cannot. An empty line, a line of an example, or a sentence could appear elsewhere as well,
 and the opening quotes may be far outside any window. The data is the standard library of the

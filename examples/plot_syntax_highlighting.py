@@ -2,6 +2,8 @@
 A syntax highlighter learned from examples
 ==========================================
 
+From raw characters to code, comments, strings and docstrings, without any features made by hand.
+
 Is a character of a Python file part of code, of a comment, of a string, or of a docstring? Models
 learn this from labeled files, without any hand-made features: a sequence is the text of a file, a
 str, and each character is a position.

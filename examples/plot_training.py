@@ -2,6 +2,8 @@
 Following a training run
 ========================
 
+Watch training and held-out data, change the learning rate, and resume from a checkpoint.
+
 Boosting adds trees one iteration after another. This example follows it: the likelihood and the
 accuracy of two sets of sequences, a schedule of the learning rate, and a checkpoint from which
 training resumes (:doc:`/guide/training`). The data are random noise around labels that change

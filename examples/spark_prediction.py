@@ -2,6 +2,8 @@
 Prediction on Spark
 ===================
 
+A model that was trained anywhere labels the rows of a Spark table.
+
 A model that was trained elsewhere labels the groups of a Spark table. Spark passes a partition in
 batches of rows, and the last group of a batch may continue in the next batch. The rows of this
 group are therefore kept until the group is complete. Run this script with Python after ``pip
