@@ -130,7 +130,7 @@ for name, result in results.items():
 # Each panel shows one model, with test sequences as rows. The darker a position, the lower the
 # probability that the model assigns to its true label.
 
-figure, axes = plt.subplots(3, 4, figsize=(9, 8), layout="constrained")
+figure, axes = plt.subplots(3, 4, figsize=(7.5, 8), layout="constrained")
 for ax, (name, result) in zip(axes.flat, results.items(), strict=True):
     image = ax.imshow(result.believed[:60], cmap="magma", vmin=0, vmax=1, aspect="auto")
     ax.set_title(f"{name}\n{result.right.mean():.1%}  ·  {result.training:.1f} s", fontsize=9)

@@ -119,7 +119,7 @@ longest = sorted(range(len(test)), key=lambda i: -len(test[i]))[:8]
 probabilities = crf.predict_proba([X_test[i] for i in longest])
 hyphen = list(crf.classes_).index("-")
 
-figure, axes = plt.subplots(4, 2, figsize=(9, 6.4), sharey=True, layout="constrained")
+figure, axes = plt.subplots(4, 2, figsize=(7.5, 6.4), sharey=True, layout="constrained")
 for ax, i, table in zip(axes.flat, longest, probabilities, strict=True):
     places = np.arange(len(X_test[i]))
     colors = ["#e0952f" if label == "-" else "#c9ced6" for label in y_test[i]]

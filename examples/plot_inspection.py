@@ -94,7 +94,7 @@ print(f"{model.score(X_test, y_test):.1%} of the labels are correct")
 gain = gain_importance(model, per_label=True)
 shuffled = permutation_importance(model, X_test, y_test, scoring="log_likelihood", random_state=0)
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 3), layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(7, 5), layout="constrained")
 plot_importances(gain, ax=axes[0])
 plot_importances(shuffled, ax=axes[1])
 plt.show()
@@ -104,8 +104,8 @@ plt.show()
 # -------------------
 # Offset -1 is the previous word. The gains of a label come from its own trees. In the map of a
 # single feature, the rows are labels.
-figure, axes = plt.subplots(1, 3, figsize=(13, 3), layout="constrained")
-plot_importance_map(gain, scale="log", ax=axes[0])
+figure, axes = plt.subplots(3, 1, figsize=(7, 7.5), layout="constrained")
+plot_importance_map(gain, ax=axes[0])
 plot_importance_map(gain, label="B-VP", ax=axes[1])
 plot_importance_map(gain, feature="word", ax=axes[2])
 plt.show()
@@ -137,16 +137,16 @@ plt.show()
 # %%
 # Label after label
 # -----------------
-# The left plot shows the mean score of each label, given the previous label. Adding a constant to
+# The first plot shows the mean score of each label, given the previous label. Adding a constant to
 # all scores that follow a label and subtracting it from all scores that lead to that label does not
-# change any probability. The right plot removes such constants and shows which labels attract each
+# change any probability. The second plot removes such constants and shows which labels attract each
 # other.
 scores, attraction = (transition_scores(model, X_test) for _ in range(2))
 table = scores.scores
 attraction.start = scores.start - scores.start.mean()
 attraction.scores = table - table.mean(axis=0) - table.mean(axis=1)[:, None] + table.mean()
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(7, 8), layout="constrained")
 plot_transition_scores(scores, ax=axes[0]).set_title("mean scores")
 plot_transition_scores(attraction, ax=axes[1]).set_title("attraction")
 plt.show()

@@ -100,7 +100,7 @@ remarks, states = X_test[chosen], y_test[chosen]
 places = np.arange(len(states) + 1)
 
 figure, axes = plt.subplots(
-    len(models) + 1, 1, figsize=(9, 6.4), sharex=True, layout="constrained",
+    len(models) + 1, 1, figsize=(7.5, 6.4), sharex=True, layout="constrained",
     height_ratios=[0.45] + [1] * len(models),
 )  # fmt: skip
 truth = (states[:, None] == STATES).astype(float)

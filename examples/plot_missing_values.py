@@ -138,7 +138,7 @@ for name, terms in steps.items():
 # Accuracy by rate
 # ----------------
 
-figure, axes = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(7.5, 3), sharey=True, layout="constrained")
 for ax, (mechanism, part) in zip(axes, cells.groupby("mechanism", sort=False), strict=True):
     for (method, of_method), marker in zip(part.groupby("method", sort=False), "os^v", strict=True):
         ax.plot(100 * of_method["rate"], 100 * of_method["right"] / n, marker=marker, label=method)

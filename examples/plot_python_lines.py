@@ -134,7 +134,7 @@ print(token_classification_report(y_test, predicted, digits=3))
 # The label of the previous line matters: a docstring goes on until its closing quotes. The second
 # plot shows the mean score of each label after another one.
 
-fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+fig, axes = plt.subplots(2, 1, figsize=(7, 7), layout="constrained")
 plot_importances(crf, max_features=10, ax=axes[0])
 plot_transition_scores(crf, X_train[:20], ax=axes[1])
 plt.show()
@@ -154,7 +154,7 @@ wrong = [
 with_mistakes = sorted((i for i, rows in enumerate(wrong) if rows), key=lambda i: len(wrong[i]))
 print(f"{len(with_mistakes)} of {len(wrong)} test files have mistakes")
 typical = with_mistakes[(len(with_mistakes) - 1) // 2]
-fig, ax = plt.subplots(figsize=(10, 3), layout="constrained")
+fig, ax = plt.subplots(figsize=(7.5, 3), layout="constrained")
 plot_sequence(crf, X_test[typical], y_test[typical], ax=ax)
 plt.show()
 

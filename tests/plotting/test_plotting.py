@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import product
+from itertools import pairwise, product
 from xml.etree import ElementTree
 
 import numpy as np
@@ -208,7 +208,7 @@ GAINS = ("importances", "in_bags", "outside", "labels_before")
 
 def test_scales_of_a_map(tables):
     model = TreeCRF(max_iter=3, window=1, **FIXED).fit(*tables)
-    table = plot_importance_map(model).images[0].get_array()
+    table = plot_importance_map(model, scale="linear").images[0].get_array()
     rows = plot_importance_map(model, scale="row").images[0]
     np.testing.assert_allclose(rows.get_array(), table / table.max(axis=1, keepdims=True))
     log = plot_importance_map(model, scale="log").images[0]
@@ -217,7 +217,7 @@ def test_scales_of_a_map(tables):
     brightness = log.to_rgba(log.get_array())[..., :3].sum(axis=-1)
     order = np.argsort(table[table > 0])
     assert (np.diff(brightness[table > 0][order]) >= -1e-6).all()
-    with pytest.raises(ValueError, match="scale='sqrt'; expected 'linear', 'log' or 'row'"):
+    with pytest.raises(ValueError, match="scale='sqrt'; expected 'log', 'linear' or 'row'"):
         plot_importance_map(model, scale="sqrt")
 
 
@@ -256,7 +256,7 @@ def test_a_tree_is_drawn_whole(name, fitted):
     model = fitted(name)
     for iteration, label, k in ((0, "x", 0), (-1, "z", 2)):
         tree = FittedTrees.of(model).forest.trees[3 * (iteration % model._forest.n_iter) + k]
-        ax = plot_tree(model, iteration, label, decimals=4)
+        ax = plot_tree(model, iteration, label, max_depth=64, decimals=4)
         texts = names_of(ax.texts)
         leaves = tree["true_child"] < 0
         weights = [np.format_float_positional(w, 1, trim="-") for w in tree["weight"][leaves]]
@@ -271,6 +271,20 @@ def test_a_tree_is_drawn_whole(name, fitted):
         inner = [text for text in texts if text[0] not in "+-" and text not in ("yes", "no")]
         assert sorted(inner) == sorted(tests)
         assert len(ax.lines) == len(leaves) - 1
+
+
+def test_a_large_tree_ends_where_a_page_does():
+    rng = np.random.default_rng(0)
+    X = [rng.random((200, 3)) for _ in range(5)]
+    y = [np.digitize(x.sum(axis=1), [1.2, 1.5, 1.8]) for x in X]
+    model = TreeCRF(max_iter=1, l2_regularization=0.1, **FIXED).fit(X, y)
+    tree = FittedTrees.of(model).forest.trees[0]
+    assert np.sum(tree["true_child"] < 0) > 32
+    rows = [
+        sum(text not in ("yes", "no") and " > " not in text for text in names_of(ax.texts))
+        for ax in (plot_tree(model), plot_tree(model, max_depth=5), plot_tree(model, max_depth=99))
+    ]
+    assert rows[0] <= 32 < rows[2] and rows[1] <= 32
 
 
 def test_the_branch_that_passes_is_above_and_solid(trained):
@@ -325,10 +339,13 @@ def test_bars_of_rules(name, fitted, letters):
     values = [rule.value for rule in rules]
     assert [bar.get_width() for bar in ax.patches] == pytest.approx(values)
     written = [text.replace("\n", " ") for text in names_of(ax.get_yticklabels())]
+    labels = {rule.label for rule in rules}
     for text, rule in zip(written, rules, strict=True):
-        assert rule.condition.startswith(text.removesuffix(" more").rsplit(" and ", 1)[0])
+        condition, _, label = text.partition(" → ")
+        assert rule.condition.startswith(condition.removesuffix(" more").rsplit(" and ", 1)[0])
+        assert label == (rule.label if len(labels) > 1 else "")
     assert names_of(ax.texts) == [f"{rule.share:.1%}" for rule in rules]
-    assert legend_of(ax) == sorted({rule.label for rule in rules})
+    assert legend_of(ax) == sorted(labels)
     colors = {rule.label: bar.get_facecolor() for rule, bar in zip(rules, ax.patches, strict=True)}
     assert len(set(colors.values())) == len(colors)
     by_model = plot_rules(model, n_rules=7)
@@ -510,7 +527,7 @@ def test_symbols_are_words_numbers_or_given(letters, tables):
 def test_long_sequences_have_no_symbols(trained):
     ax = plot_sequence(trained, "abcd" * 250)
     assert not ax.child_axes
-    assert ax.figure.get_size_inches()[0] == 18
+    assert ax.figure.get_size_inches()[0] == 12
 
 
 def test_labels_that_do_not_fit(trained):
@@ -869,15 +886,29 @@ def test_explanations_need_a_sequence_and_a_position(trained):
 # Partial dependence
 
 
-def test_points_are_mean_probabilities(trained, letters):
+def test_bars_are_mean_probabilities(trained, letters):
     found = partial_dependence(trained, letters[0], "symbol", -1)
     ax = plot_partial_dependence(trained, letters[0], "symbol", -1, labels=["z", "x"])
     assert names_of(ax.get_xticklabels()) == list("abcd")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("symbol[-1]", "mean probability")
     assert legend_of(ax) == ["z", "x"]
-    for line, k in zip(ax.lines, (2, 0), strict=True):
-        np.testing.assert_allclose(line.get_ydata(), found.average[:, k])
-        assert (line.get_linestyle(), line.get_marker()) == ("None", "o")
+    for bars, k in zip(ax.containers, (2, 0), strict=True):
+        np.testing.assert_allclose([bar.get_height() for bar in bars], found.average[:, k])
+        assert bars[0].get_facecolor()[:3] == to_rgb(COLORS[k])
+    first, second = ax.containers
+    np.testing.assert_allclose([bar.get_y() for bar in second], [bar.get_height() for bar in first])
+    assert [bar.get_x() for bar in second] == [bar.get_x() for bar in first]
+
+
+def test_bars_of_scores_stand_side_by_side(trained, letters):
+    found = partial_dependence(trained, letters[0], "symbol", response="score")
+    ax = plot_partial_dependence(found)
+    assert len(ax.containers) == len(found.labels)
+    for bars, average in zip(ax.containers, found.average.T, strict=True):
+        np.testing.assert_allclose([bar.get_height() for bar in bars], average)
+    edges = [(bars[0].get_x(), bars[0].get_x() + bars[0].get_width()) for bars in ax.containers]
+    for (_, end), (start, _) in pairwise(edges):
+        assert end == pytest.approx(start)
 
 
 def test_lines_of_numbers(tables):
@@ -930,17 +961,18 @@ def test_values_that_miss_steps_are_marked():
     assert (line.get_drawstyle(), line.get_marker()) == ("default", "None")
 
 
-def test_many_labels_have_different_lines():
+def test_many_labels_have_different_bars():
     words = [[f"w{i}" for i in range(20)]]
     model = TreeCRF(max_iter=1).fit(words, [[f"t{i:02}" for i in range(20)]])
     ax = plot_partial_dependence(model, words, 0, values=["w3", "w4"], max_labels=20)
-    assert len({(line.get_color(), line.get_marker()) for line in ax.lines}) == 20
+    styles = {(bars[0].get_facecolor(), bars[0].get_hatch()) for bars in ax.containers}
+    assert len(styles) == 20
     found = partial_dependence(model, words, 0, values=["w3", "w4"])
     ax = plot_partial_dependence(found, max_labels=2)
     changes = np.ptp(found.average, axis=0)
     best = np.sort(np.argsort(-changes, kind="stable")[:2])
     assert legend_of(ax) == found.labels[best].tolist()
-    assert len(plot_partial_dependence(found).lines) == 8
+    assert len(plot_partial_dependence(found).containers) == 8
 
 
 def test_labels_with_little_gain_are_others():
@@ -977,10 +1009,12 @@ def test_bars_of_weights(fitted):
     weights = strongest_weights(model, 9)
     for ax in (plot_weights(model, n_weights=9), plot_weights(weights)):
         assert [bar.get_width() for bar in ax.patches] == [weight.value for weight in weights]
-        assert names_of(ax.get_yticklabels()) == [weight.condition for weight in weights]
+        names = [f"{weight.condition} → {weight.label}" for weight in weights]
+        assert names_of(ax.get_yticklabels()) == names
         assert legend_of(ax) == sorted({weight.label for weight in weights})
     ax = plot_weights(model, n_weights=2, label="y")
     assert legend_of(ax) == ["y"]
+    assert not any("→" in name for name in names_of(ax.get_yticklabels()))
     with pytest.raises(ValueError, match="there are no weights other than 0 to show"):
         plot_weights([])
 

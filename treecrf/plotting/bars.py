@@ -44,7 +44,7 @@ from treecrf.utils.validation import check_positive
 WIDTH = 6.4
 BAR_INCHES = 0.26
 CELL_INCHES = 0.32
-SCALES = ("linear", "log", "row")
+SCALES = ("log", "linear", "row")
 # The logarithmic scale spans this factor.
 SPAN = 1e3
 ENDS = "sequence ends"
@@ -173,7 +173,7 @@ def plot_importance_map(
     *,
     label: Any = None,
     feature: str | None = None,
-    scale: str = "linear",
+    scale: str = "log",
     max_features: int = 30,
     ax: Any = None,
 ) -> Any:
@@ -192,7 +192,7 @@ def plot_importance_map(
         If given, only the trees of this label.
     feature : str, optional
         If given, only this feature; the rows are then labels.
-    scale : {"linear", "log", "row"}, default="linear"
+    scale : {"log", "linear", "row"}, default="log"
         How gains are mapped to colors. ``"log"`` shows small ones next to large ones, over a range
         of 1,000. ``"row"`` shows each gain as a fraction of the largest of its row.
     max_features : int, default=30
@@ -216,7 +216,7 @@ def plot_importance_map(
     if label is not None and feature is not None:
         raise ValueError("both label and feature are given; pass at most one of them")
     if scale not in SCALES:
-        raise ValueError(f"scale={scale!r}; expected 'linear', 'log' or 'row'")
+        raise ValueError(f"scale={scale!r}; expected 'log', 'linear' or 'row'")
     per_label = label is not None or feature is not None
     gains = result_of(gain_importance, "offsets", importances, per_label=per_label)
     if per_label and gains.importances.ndim < 3:
@@ -315,6 +315,8 @@ BREAKS = re.compile(r"(?<= and )|(?<=, )")
 def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     """Plot the effects of rules on the scores of labels.
 
+    The label of a rule stands behind its condition, after an arrow, unless all are of one label.
+
     Parameters
     ----------
     rules : fitted classifier or list of Rule
@@ -363,6 +365,8 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
 def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: Any = None) -> Any:
     """Plot the strongest weights of a linear model.
 
+    The label of a weight stands behind its condition, after an arrow, unless all are of one label.
+
     Parameters
     ----------
     weights : fitted classifier or list of Weight
@@ -404,12 +408,15 @@ def _is_list_of(kind: type, items: Any) -> bool:
 
 def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any, np.ndarray]:
     """Draw a bar for each effect on a label; return the axes and the centers of the bars."""
+    labels = sorted({effect.label for effect in effects})
     conditions = [_lines(effect.condition) for effect in effects]
+    if len(labels) > 1:
+        for lines, effect in zip(conditions, effects, strict=True):
+            lines[-1] += f" → {abbreviated(effect.label)}"
     heights = np.array([len(lines) for lines in conditions]) + 0.6
     ends = np.cumsum(heights)
     centers = ends - heights / 2
-    labels = sorted({effect.label for effect in effects})
-    ax = axes_of(ax, (9, max(1 + LINE_INCHES * ends[-1], legend_inches(len(labels)))))
+    ax = axes_of(ax, (7.5, max(1 + LINE_INCHES * ends[-1], legend_inches(len(labels)))))
     styles = {label: style_of(k) for k, label in enumerate(labels)}
     for effect, center in zip(effects, centers, strict=True):
         ax.barh(center, effect.value, height=1.0, linewidth=0, **styles[effect.label])

@@ -24,11 +24,13 @@ from treecrf.plotting.common import (
     draw_table,
     drawing,
     finish,
+    ink,
     legend_inches,
     legend_name,
     plain,
     result_of,
     set_title,
+    style_of,
 )
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive
@@ -37,6 +39,8 @@ MAX_CHARACTERS = 20
 # Further labels repeat the colors with other lines and markers.
 LINES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
+# Width of the bars of one value, which are 1 apart.
+BAR_WIDTH = 0.8
 
 
 @drawing
@@ -55,9 +59,10 @@ def plot_partial_dependence(
 ) -> Any:
     """Plot the mean probability or score of each label as a function of a feature's value.
 
-    Numbers are drawn as lines, which jump where the trees do, and the values of a category or a
-    boolean as points. If values of a number were chosen so that steps between them may be missed,
-    each value has a mark, and the line keeps its height up to the middle between two values.
+    Numbers are drawn as lines, which jump where the trees do. If values of a number were chosen so
+    that steps between them may be missed, each value has a mark, and the line keeps its height up to
+    the middle between two values. The values of a category or a boolean have bars: those of
+    probabilities are stacked, those of scores stand side by side.
 
     Parameters
     ----------
@@ -105,22 +110,17 @@ def plot_partial_dependence(
         codes = sorted(np.argsort(-changes, kind="stable")[:max_labels].tolist())
     else:
         codes = [code_of(result.labels, label) for label in as_list(labels, "labels", "labels")]
-    values = result.grid_values
-    width = 6.4
+    order = np.arange(len(result.grid_values))
+    width = max(6.4, 3.0 + 0.2 * len(order))
     if result.is_number:
-        order = np.argsort(values, kind="stable")
-        places = values[order]
-    else:
-        order = np.arange(len(values))
-        places = order
-        width = max(width, 3.0 + 0.2 * len(values))
+        order = np.argsort(result.grid_values, kind="stable")
+        width = 6.4
     ax = axes_of(ax, (width, max(3.8, 1 + legend_inches(len(codes)))))
-    for k in codes:
-        style = _style(k, result)
-        means = result.average[order, k]
-        ax.plot(places, means, label=legend_name(result.labels[k]), **style)
-    if not result.is_number:
-        _name_values(ax, values.tolist())
+    if result.is_number:
+        _draw_lines(ax, result, order, codes)
+    else:
+        _draw_bars(ax, result, codes)
+        _name_values(ax, result.grid_values.tolist())
     ax.set_xlabel(plain(result.feature_name))
     ax.set_ylabel(f"mean {result.response}")
     ax.legend(title="label", **LEGEND_STYLE)
@@ -128,28 +128,56 @@ def plot_partial_dependence(
     return ax
 
 
-def _style(k: int, result: Bunch) -> dict[str, Any]:
-    """Return the style of label number k."""
-    color = COLORS[k % len(COLORS)]
+def _draw_lines(ax: Any, result: Bunch, order: np.ndarray, codes: list[int]) -> None:
+    """Draw a line for each label over the values of a number."""
+    for k in codes:
+        ax.plot(
+            result.grid_values[order],
+            result.average[order, k],
+            label=legend_name(result.labels[k]),
+            **_line_style(k, result.has_all_steps),
+        )
+
+
+def _line_style(k: int, has_all_steps: bool) -> dict[str, Any]:
+    """Return the style of the line of label number k."""
     turn = k // len(COLORS)
-    line = LINES[turn % len(LINES)]
-    marker = MARKERS[turn % len(MARKERS)]
-    if not result.is_number:
-        return {"color": color, "linestyle": "", "marker": marker}
-    style = {"color": color, "linestyle": line}
-    if result.has_all_steps:
+    style = {"color": COLORS[k % len(COLORS)], "linestyle": LINES[turn % len(LINES)]}
+    if has_all_steps:
         return style
+    marker = MARKERS[turn % len(MARKERS)]
     return style | {"marker": marker, "markersize": 3, "drawstyle": "steps-mid"}
 
 
+def _draw_bars(ax: Any, result: Bunch, codes: list[int]) -> None:
+    """Draw the bars of each value of a category: probabilities stacked, scores side by side."""
+    means = result.average[:, codes]
+    are_stacked = result.response == "probability"
+    width = BAR_WIDTH if are_stacked else BAR_WIDTH / len(codes)
+    starts = np.cumsum(means, axis=1) - means
+    for i, k in enumerate(codes):
+        ax.bar(
+            np.arange(len(means)) - BAR_WIDTH / 2 + (0 if are_stacked else i * width),
+            means[:, i],
+            width,
+            bottom=starts[:, i] if are_stacked else 0,
+            align="edge",
+            linewidth=0,
+            label=legend_name(result.labels[k]),
+            **style_of(k),
+        )
+    if are_stacked:
+        ax.set_ylim(0, 1)
+    else:
+        ax.axhline(0, color=ink(), linewidth=0.8)
+
+
 def _name_values(ax: Any, values: list) -> None:
-    """Write the values of a category below their points."""
+    """Write the values of a category below their bars."""
     names = [plain(abbreviated(value, MAX_CHARACTERS)) for value in values]
     is_crowded = max(map(len, names)) > 3 and len(names) > 8
     ax.set_xticks(range(len(names)), names, rotation=90 * is_crowded)
     ax.set_xlim(-0.6, len(names) - 0.4)
-    ax.grid(axis="x", linewidth=0.6, alpha=0.4)
-    ax.set_axisbelow(True)
 
 
 CELL_INCHES = 0.5

@@ -265,6 +265,8 @@ MIN_SHOWN = 0.02
 MIN_FONT = 4.0
 MAX_FONT = 10.0
 MAX_CHARACTERS = 16
+# Width of a new figure in inches; a wider one is unreadable on a page.
+MAX_WIDTH = 12.0
 
 
 @drawing
@@ -387,7 +389,7 @@ def _size(labels: np.ndarray, n: int, has_symbols: bool) -> tuple[float, float]:
     """Return the size of a new figure in inches."""
     legend = 0.6 + 0.08 * max(len(abbreviated(label)) for label in ["others", *labels.tolist()])
     height = max(3.6 + 0.6 * has_symbols, 1.3 + legend_inches(len(labels) + 2))
-    return min(18.0, legend + max(3.2, 1.2 + 0.15 * n)), height
+    return min(MAX_WIDTH, legend + max(3.2, 1.2 + 0.15 * n)), height
 
 
 def _styles(

@@ -26,6 +26,8 @@ CHARACTER = 0.602
 LINE = 1.75
 # Characters between columns.
 GAP = 4
+# A figure with more rows does not fit a page. It is the number of leaves at depth 5.
+MAX_ROWS = 32
 # Opacity of the lines of tests that hold, and of those that fail.
 STRONG = 0.8
 WEAK = 0.5
@@ -76,7 +78,8 @@ def plot_tree(
     label : str, int or bool, optional
         Label of the tree; the first label by default.
     max_depth : int, optional
-        Maximum depth to draw; deeper nodes are only counted. Useful for more than about 30 leaves.
+        Maximum depth to draw; deeper leaves are only counted. By default, a tree of more than 32
+        rows ends at the last depth that takes no more.
     decimals : int, default=3
         Number of decimal places of values.
     $ax
@@ -101,6 +104,8 @@ def plot_tree(
     ["symbol is 'a'", '-0.300 (9)', '+0.231 (12)', 'yes', 'no']
     """
     title, nodes = titled_tree(FittedTrees.of(model), iteration, label, decimals)
+    if max_depth is None:
+        max_depth = _readable_depth(nodes)
     placed = _placed(nodes, max_depth, decimals)
     starts, width = _columns(placed)
     n_rows = sum(item.is_end for item in placed)
@@ -128,7 +133,22 @@ def plot_tree(
     return ax
 
 
-def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[PlacedNode]:
+def _readable_depth(nodes: list[Node]) -> int:
+    """Return the greatest depth at which the drawn tree has no more than `MAX_ROWS` rows."""
+    depth = 0
+    at_depth = [nodes[0]]
+    n_leaves_above = 0
+    while at_depth:
+        inner = [node for node in at_depth if not node.is_leaf]
+        n_leaves_above += len(at_depth) - len(inner)
+        if not inner or n_leaves_above + 2 * len(inner) > MAX_ROWS:
+            break
+        at_depth = [nodes[k] for node in inner for k in (node.passed, node.failed)]
+        depth += 1
+    return depth
+
+
+def _placed(nodes: list[Node], max_depth: int, decimals: int) -> list[PlacedNode]:
     """List the drawn nodes; the first is the root, and parents come before their children."""
     placed: list[PlacedNode] = []
 
