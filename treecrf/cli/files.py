@@ -10,6 +10,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -30,13 +31,16 @@ from treecrf.datasets.crfsuite import ends_sequence, iter_crfsuite, split_fields
 from treecrf.datasets.lines import CONVERT_UTF_16, Lines, read_label
 from treecrf.datasets.sparse import read_sparse
 from treecrf.inputs.columns import ColumnValues, sparse_table_of, table_of
-from treecrf.inputs.dataset import as_sequences
+from treecrf.inputs.dataset import as_sequences, named
 from treecrf.inputs.large.table_sources import HEAD_BYTES, SEPARATORS, Source
 from treecrf.inputs.large.tables import table_file
 from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
 from treecrf.inputs.paths import FORMAT_OF_ENDING, UTF_16_MARKS
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, Sequences
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, string_array
+
+if TYPE_CHECKING:
+    from treecrf.preprocessing.templates import AttributeTemplates
 
 # Columns of CoNLL-U: the only one in texts without annotations, and the label by default.
 WORD = "form"
@@ -76,9 +80,10 @@ class CodedStrings:
 
 
 def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) -> FileData:
-    """Read CoNLL columns: the last is the label, the others are categories.
+    """Read CoNLL columns: the last is the label, the others are categories or make attributes.
 
-    With a model, a file with as many columns as the model has features has no labels.
+    With a model, a file with as many columns as its training data had before the label has no
+    labels.
     """
     refuse_conllu(source.name, "--format conllu")
     columns: list[CodedStrings] = []
@@ -103,8 +108,48 @@ def read_conll_file(source: Source, reading: Reading, model: ModelInput | None) 
         missing = None
     names = tuple(default_names(len(columns)))
     rows = _rows_of(source, reading, partial(_conll_rows, reading=reading), names)
-    sequences = table_of([column.finish() for column in columns], offsets, names)
+    values = [column.finish() for column in columns]
+    templates = _templates_of(reading, model)
+    if templates is None:
+        sequences = table_of(values, offsets, names)
+    else:
+        with named(source.name):
+            sequences = _templated(templates, values, offsets, model)
     return FileData(sequences, labels, missing_label=missing, text_names=names, text_rows=rows)
+
+
+def _templates_of(reading: Reading, model: ModelInput | None) -> AttributeTemplates | None:
+    """Return the templates that make attributes of columns, if there are any."""
+    if model is None or model.columns.templates is None:
+        return reading.templates
+    from treecrf.preprocessing.templates import AttributeTemplates
+
+    stored = model.columns.templates
+    return AttributeTemplates(list(stored.templates), syntax=stored.syntax)
+
+
+def _templated(
+    templates: AttributeTemplates,
+    columns: list[ColumnValues],
+    offsets: np.ndarray,
+    model: ModelInput | None,
+) -> Sequences:
+    """Return the attributes that templates make of columns, as a sparse table of booleans."""
+    known = None
+    if model is not None:
+        known = model.schema.names
+    attributes = CodedStrings(known)
+    made = templates.expanded([column.decoded().tolist() for column in columns], offsets.tolist())
+    for strings in made:
+        attributes.extend(strings)
+    column = attributes.finish()
+    names = known or tuple(column.values.tolist())
+    codes = column.data.reshape(len(made), -1).T.ravel()
+    ends = np.arange(offsets[-1] + 1) * len(made)
+    table = _table_of_attributes(codes, np.ones(len(codes)), ends, len(names))
+    table.sum_duplicates()
+    table.data[:] = 1
+    return sparse_table_of(table, offsets, names, np.full(len(names), BOOLEAN, dtype=np.uint8))
 
 
 def _conll_rows(lines: Lines, reading: Reading) -> Iterator[list[list[str]]]:
@@ -136,6 +181,8 @@ def _has_labels(n_columns: int, lines: Lines, model: ModelInput | None) -> bool:
             raise lines.error("1 column; expected at least one more column before the label")
         return True
     n_features = model.schema.n_features
+    if model.columns.templates is not None:
+        n_features = model.columns.templates.n_columns
     if n_columns not in (n_features, n_features + 1):
         raise lines.error(
             f"{n_columns} columns; the model was trained with {n_features} and the label"
@@ -272,6 +319,8 @@ def read_file(source: Source, reading: Reading, model: ModelInput | None = None)
     """Read sequences, and labels if the file has them, as a trained model requires."""
     name = reading.format or format_of(source)
     if name in TABLES:
+        if reading.templates is not None:
+            raise ValueError(f"{source.name}: templates are for files of the format conll")
         data = read_table(table_file(source, reading, name), reading, model)
     else:
         for option in ("label", "group", "drop", "category", "missing"):
@@ -285,6 +334,8 @@ def read_file(source: Source, reading: Reading, model: ModelInput | None = None)
                 f"{source.name}: --separator is for csv, tsv and conll; the columns of the format "
                 f"{name} have their own separator"
             )
+        if reading.templates is not None and name != "conll":
+            raise ValueError(f"{source.name}: templates are for files of the format conll")
         data = READERS[name](source, reading, model)
     are_symbols = model is not None and model.schema.form == "symbols"
     if are_symbols:

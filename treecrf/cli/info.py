@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import numpy as np
 
@@ -90,9 +89,14 @@ def _summary(model: SequenceClassifier) -> Iterator[tuple[str, str]]:
     yield "trained on", schema.form
     if fitted.n_unlabeled:
         yield "unlabeled", f"{fitted.n_unlabeled:,} of the training positions"
-    for name, column in asdict(fitted.predictor.columns).items():
+    columns = fitted.predictor.columns
+    for name in ("label", "group", "weight", "fold"):
+        column = getattr(columns, name)
         if column is not None:
             yield f"{name} column", column
+    if columns.templates is not None:
+        templates = columns.templates
+        yield "templates", f"{len(templates.templates)} lines of {templates.syntax}"
     if hasattr(model, "init_"):
         yield "start", "none" if model.init_ is None else str(model.init_)
     if hasattr(model, "n_iter_"):

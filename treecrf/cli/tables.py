@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from treecrf.inputs.values import (
     string_array,
 )
 
+if TYPE_CHECKING:
+    from treecrf.preprocessing.templates import AttributeTemplates
+
 # Maximum number of columns that an error message lists.
 MAX_COLUMNS = 30
 # Kinds of labels, by the types of the classes of a model; others are whole numbers.
@@ -63,6 +66,8 @@ class Reading(TableOptions):
     fold_groups: str | None = None
     with_labels: bool = True
     may_be_empty: bool = False
+    # How columns of a CoNLL file become attributes in training; afterwards, the model knows it.
+    templates: AttributeTemplates | None = None
 
     def advice_of_separator(self, separator: str) -> str:
         """Return the option for a separator."""

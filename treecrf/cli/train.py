@@ -30,7 +30,7 @@ from treecrf.cli.options import (
 )
 from treecrf.cli.tables import FileData, ModelInput
 from treecrf.inputs.data_warnings import doubtful_columns
-from treecrf.inputs.dataset import ColumnNames, RawData, named
+from treecrf.inputs.dataset import ColumnNames, FileTemplates, RawData, named
 from treecrf.inputs.large.scratch import check_folder
 from treecrf.inputs.large.table_sources import STANDARD, Source
 from treecrf.inputs.large.tables import TableReader, open_tables
@@ -39,6 +39,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.registry import LEARNERS
+from treecrf.preprocessing.templates import AttributeTemplates
 from treecrf.utils.messages import warn
 
 DESCRIPTION = (
@@ -51,6 +52,7 @@ EXAMPLES = """\
 examples:
   treecrf train train.csv --label activity --group day --model m.treecrf --window 2
   treecrf train train.conll --model chunks.treecrf --window 2 --set transitions=bio
+  treecrf train train.conll --model chunks.treecrf --template template --learner linear
   treecrf train train.csv --label y --model m.treecrf --validation dev.csv
   treecrf train "parts/*.parquet" --label y --group id --model m.treecrf --scratch /tmp
   zcat train.conll.gz | treecrf train - --format conll --model m.treecrf --learner linear
@@ -94,6 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--fold-groups", metavar="COLUMN", help=text)
     text = "column of a table whose whole numbers are categories; can be repeated"
     add("--category", metavar="COLUMN", **REPEATED, help=text)
+    files = parser.add_mutually_exclusive_group()
+    text = "templates of CRF++, which make attributes of the columns of a CoNLL file"
+    files.add_argument("--template", metavar="FILE", help=text)
+    text = "patterns of Wapiti, which do the same"
+    files.add_argument("--pattern", metavar="FILE", help=text)
     text = "read tables in pieces, and keep temporary files in this folder instead of memory"
     add("--scratch", metavar="FOLDER", help=text)
     add("--quiet", action="store_true", help="do not show progress; warnings remain")
@@ -120,23 +127,28 @@ def run(options: argparse.Namespace) -> int:
     settings = [(name, value) for name, value in own.items() if value is not None]
     learner = make_learner(options.learner, [*settings, *options.settings])
     learner = with_settings(learner, n_jobs=options.jobs, verbose=int(not options.quiet))
-    check_model_output(options.model, [options.data, options.validation])
+    inputs = options.data, options.validation, options.template, options.pattern
+    check_model_output(options.model, inputs)
     path = options.data
     is_pattern = glob.has_magic(path) and not os.path.exists(path)
+    templates = None
     if options.scratch is not None or is_pattern or os.path.isdir(path):
         _fit_pieces(learner, options)
     else:
-        _fit_file(learner, options)
-    learner._columns = ColumnNames(options.label, options.group, fold=options.fold_groups)
+        templates = _fit_file(learner, options)
+    learner._columns = ColumnNames(
+        options.label, options.group, fold=options.fold_groups, templates=templates
+    )
     # The model file does not store the number of threads and the verbosity.
     save_model(with_settings(learner, n_jobs=None, verbose=0), options.model)
     return 0
 
 
-def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
+def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> FileTemplates | None:
+    """Train on a file; return what a model needs to know of templates."""
     if options.data == options.validation == STANDARD:
         raise ValueError("both the data and --validation are standard input; name a file")
-    reading = reading_of(options)
+    reading = replace(reading_of(options), templates=_templates(options))
     source = Source(options.data)
     form = reading.format or format_of(source)
     if form in TABLES and reading.label is None:
@@ -149,11 +161,14 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
         _print_sizes(data, form)
     if data.is_table:
         _warn_of_columns(data.sequences)
+    templates = _stored(reading.templates, data)
     validation = ()
     if options.validation is not None:
         if "validation_fraction" not in learner.get_params():
             raise ValueError(f"--validation: {type(learner).__name__} does not use validation data")
-        expected = ModelInput(data.sequences.schema, np.array(sorted(known_labels(data.labels))))
+        classes = np.array(sorted(known_labels(data.labels)))
+        columns = ColumnNames(templates=templates)
+        expected = ModelInput(data.sequences.schema, classes, columns)
         held_out = read_file(Source(options.validation), reading, expected)
         validation = (held_out.sequences, held_out.labels)
     try:
@@ -164,6 +179,23 @@ def _fit_file(learner: SequenceClassifier, options: argparse.Namespace) -> None:
             raise ValueError(f"{options.validation}: {message}") from error
         with named(source.name):
             raise
+    return templates
+
+
+def _templates(options: argparse.Namespace) -> AttributeTemplates | None:
+    """Read the templates of CRF++ or the patterns of Wapiti, if there are any."""
+    path = options.template or options.pattern
+    if path is None:
+        return None
+    syntax = "crf++" if options.template else "wapiti"
+    return AttributeTemplates.from_file(path, syntax=syntax, encoding=options.encoding).fit()
+
+
+def _stored(templates: AttributeTemplates | None, data: FileData) -> FileTemplates | None:
+    """Return what a model needs to make the same attributes of other files."""
+    if templates is None:
+        return None
+    return FileTemplates(tuple(templates.templates), templates.syntax, len(data.text_names))
 
 
 def _fold_groups(learner: SequenceClassifier, data: FileData) -> dict[str, list]:
@@ -227,6 +259,8 @@ def _fit_pieces(learner: SequenceClassifier, options: argparse.Namespace) -> Non
     """Train on the tables of a folder, a pattern or a file, which are read in pieces."""
     if not isinstance(learner, SequenceLearner):
         raise TypeError(f"{type(learner).__name__} does not read tables in pieces; name one file")
+    if options.template or options.pattern:
+        raise ValueError("templates are for a single file of the format conll")
     if STANDARD in (options.data, options.validation):
         raise ValueError("standard input is not read in pieces; name files")
     if options.label is None or options.group is None:

@@ -1,11 +1,20 @@
-"""Transformers that compute features of sequences of numbers.
+"""Transformers that compute features of sequences.
 
-They are used like transformers of scikit-learn, and take the same lists of sequences and long
-tables as the estimators. :doc:`/guide/rolling_features` explains how to choose features.
+They are used like transformers of scikit-learn. Those of numbers take the same lists of sequences
+and long tables as the estimators; :doc:`/guide/rolling_features` explains how to choose features.
+Those of text read the templates of other programs, see :doc:`/guide/from_crfsuite`.
 """
 
 from treecrf.preprocessing.rolling import RollingFeatures
 from treecrf.preprocessing.scaling import SequenceScaler
 from treecrf.preprocessing.streams import PipelineStream, TransformerStream
+from treecrf.preprocessing.templates import AttributeStream, AttributeTemplates
 
-__all__ = ["PipelineStream", "RollingFeatures", "SequenceScaler", "TransformerStream"]
+__all__ = [
+    "AttributeStream",
+    "AttributeTemplates",
+    "PipelineStream",
+    "RollingFeatures",
+    "SequenceScaler",
+    "TransformerStream",
+]
