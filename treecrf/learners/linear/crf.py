@@ -31,7 +31,8 @@ from treecrf.learners.linear.likelihoods import (
     Likelihood,
     Loss,
     StateLikelihood,
-    possible_weights,
+    possible_states,
+    possible_transitions,
     weight_scales,
 )
 from treecrf.learners.linear.model import Weights
@@ -92,6 +93,12 @@ class LinearCRF(LinearSequenceClassifier):
         accurate as with all. Numbers that are hardly ever 0 have weights for all labels. Pairs of
         labels with ``transition_features`` are treated alike. With ``solver="sgd"``, all labels
         have weights, and False is not supported.
+    all_possible_transitions : bool, default=True
+        Whether all pairs of labels have weights (True) or, as by default in CRFsuite, only those
+        that follow each other in the training data (False, which needs ``solver="lbfgs"``).
+    start_weights : bool, default=True
+        Whether labels have weights at first positions, which CRFsuite does not have (False, which
+        needs ``solver="lbfgs"``).
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"} or callable, \
             default="log"
         Objective to maximize. If P is the probability of the labels of a sequence, and q of the
@@ -183,10 +190,10 @@ class LinearCRF(LinearSequenceClassifier):
 
     Notes
     -----
-    With the same attributes, and ``standardize=False`` if there are numbers other than 0 and 1, the
-    loss is that of CRFsuite with ``feature.possible_transitions`` and with
-    ``feature.possible_states`` if ``all_possible_states`` is True, or without it if it is False.
-    CRFsuite has no weights for first positions, unless you add an attribute that marks them.
+    With the same attributes, ``start_weights=False``, and ``standardize=False`` if there are
+    numbers other than 0 and 1, the loss is that of CRFsuite: ``all_possible_transitions`` is its
+    option ``feature.possible_transitions``, and ``all_possible_states``, if True or False,
+    ``feature.possible_states``. `treecrf.crfsuite` has these settings by default.
 
     References
     ----------
@@ -214,6 +221,8 @@ class LinearCRF(LinearSequenceClassifier):
     _parameter_constraints: ClassVar[dict] = {
         **LinearSequenceClassifier._parameter_constraints,
         "all_possible_states": [StrOptions({"auto"}), "boolean"],
+        "all_possible_transitions": ["boolean"],
+        "start_weights": ["boolean"],
         "objective": [StrOptions(set(OBJECTIVES)), callable],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
@@ -227,6 +236,8 @@ class LinearCRF(LinearSequenceClassifier):
     attributes: Any = None
     transition_features: bool = False
     all_possible_states: Literal["auto"] | bool = "auto"
+    all_possible_transitions: bool = True
+    start_weights: bool = True
     objective: ObjectiveLike = "log"
     l2_regularization: float = 1.0
     l1_regularization: float = 0.0
@@ -266,7 +277,7 @@ class LinearCRF(LinearSequenceClassifier):
             seed = int(run.rng.integers(np.iinfo(np.int64).max))
             solver = StochasticSolver(data, self.l2_regularization, start, seed)
             return run_epochs(solver, self.l2_regularization, self.tol, validation, run)
-        free = free_weights(self.all_possible_states, data, start)
+        free = free_weights(self, data, start)
         penalty = l2_penalty(self, data)
         scales = weight_scales(data, penalty)[free]
         loss = Loss(self._likelihood(data), penalty, free, scales)
@@ -329,13 +340,20 @@ class LinearCRF(LinearSequenceClassifier):
         return GeneralLikelihood(data, make_objective(name, labels, data.threads))
 
 
-def free_weights(
-    all_possible_states: str | bool, data: TrainingData, start: Weights
-) -> np.ndarray | slice:
+def free_weights(crf: LinearCRF, data: TrainingData, start: Weights) -> np.ndarray | slice:
     """Return the indices of the weights to be fitted; all others are 0."""
-    if all_possible_states == "auto":
-        return possible_weights(data, start, INFORMATIVE)
-    return slice(None) if all_possible_states else possible_weights(data, start, np.inf)
+    all_states = crf.all_possible_states is True
+    if all_states and crf.all_possible_transitions and crf.start_weights:
+        return slice(None)
+    free = data.layout.weights(start.vector != 0)
+    if all_states:
+        free.attributes[:] = True
+    else:
+        min_expected = INFORMATIVE if crf.all_possible_states == "auto" else np.inf
+        free.attributes[:] |= possible_states(data, min_expected)
+    free.transitions[:-1] |= crf.all_possible_transitions or possible_transitions(data)
+    free.transitions[-1] |= crf.start_weights
+    return np.flatnonzero(free.vector)
 
 
 def l2_penalty(crf: LinearCRF, data: TrainingData) -> float:
@@ -352,6 +370,8 @@ def check_solver(crf: LinearCRF) -> None:
     refused = {
         "transition_features": crf.transition_features,
         "all_possible_states": not crf.all_possible_states,
+        "all_possible_transitions": not crf.all_possible_transitions,
+        "start_weights": not crf.start_weights,
         "objective": crf.objective != "log",
         "l1_regularization": crf.l1_regularization > 0,
     }

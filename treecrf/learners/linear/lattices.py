@@ -103,5 +103,12 @@ class RowsLattice:
 
     def best_codes(self) -> np.ndarray:
         """Return the codes of the best label sequence of each sequence."""
+        return self._of_pairs().best_codes()
+
+    def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
+        """Return the log-probability of a label sequence for each sequence."""
+        return self._of_pairs().log_likelihoods(codes)
+
+    def _of_pairs(self) -> Lattice:
         scores = pair_scores(self.rows, self.transitions, self.offsets)
-        return Lattice(scores, self.offsets, order=1, threads=Threads(1)).best_codes()
+        return Lattice(scores, self.offsets, order=1, threads=Threads(1))

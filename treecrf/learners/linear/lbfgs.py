@@ -70,6 +70,7 @@ def minimize(
     function: Callable[[np.ndarray], tuple[float, np.ndarray]],
     start: np.ndarray,
     penalties: np.ndarray | None = None,
+    memory: int = MEMORY,
 ) -> Iterator[tuple[np.ndarray, float]]:
     """Minimize ``function(w) + sum(penalties * |w|)`` by a quasi-Newton method, L-BFGS [1]_.
 
@@ -83,8 +84,9 @@ def minimize(
     move within the orthant. Far from the optimum, however, all are aligned: on text, this finds the
     weights that become 0 much sooner.
 
-    ``function`` returns value and gradient. Yields the weights and the sum, at the start and after
-    each iteration, and ends when no step lowers the sum.
+    ``function`` returns value and gradient. The curvature is estimated from the latest ``memory``
+    steps. Yields the weights and the sum, at the start and after each iteration, and ends when no
+    step lowers the sum.
 
     References
     ----------
@@ -94,7 +96,7 @@ def minimize(
     .. [3] R. H. Byrd, G. M. Chin, J. Nocedal, F. Oztoprak, "A family of second-order methods for
        convex l1-regularized optimization", Mathematical Programming 159, 2016.
     """
-    search = _LineSearch(function, penalties)
+    search = _LineSearch(function, penalties, memory)
     weights = start
     value, gradient = search.evaluate(weights)
     while True:
@@ -115,11 +117,11 @@ def minimize(
 class _LineSearch:
     """Search along the directions of L-BFGS; with penalties, within orthants."""
 
-    def __init__(self, function: Callable, penalties: np.ndarray | None):
+    def __init__(self, function: Callable, penalties: np.ndarray | None, memory: int):
         self.function = function
         self.penalties = penalties
         # The latest steps, the changes of the gradient, and their products.
-        self.steps: deque = deque(maxlen=MEMORY)
+        self.steps: deque = deque(maxlen=memory)
         # Whether the weights are far from the optimum.
         self.is_far = True
 

@@ -196,18 +196,14 @@ def weight_scales(data: TrainingData, l2: float) -> np.ndarray:
 INFORMATIVE = 1.0
 
 
-def possible_weights(data: TrainingData, start: Weights, min_expected: float) -> np.ndarray:
-    """Return the indices of the weights whose attributes and labels occur together.
+def possible_states(data: TrainingData, min_expected: float) -> np.ndarray:
+    """Return which attributes and labels occur together, as `Weights.attributes`.
 
     So do attributes and labels that would occur together at least ``min_expected`` times if they
     were independent; numbers that are hardly ever 0 therefore have weights for all labels.
-    Transitions, and weights that do not start from 0, are always among them.
     """
-    layout = data.layout
-    possible = data.candidates
-    if possible is None:
-        possible = data.codes[:, np.newaxis] == np.arange(layout.n_labels)
-    if layout.transition_features:
+    possible = _possible_labels(data)
+    if data.layout.transition_features:
         pairs = possible[1:, np.newaxis] & possible[:-1, :, np.newaxis]
         # First positions have no label before them.
         pairs[data.offsets[1:-1] - 1] = False
@@ -218,11 +214,33 @@ def possible_weights(data: TrainingData, start: Weights, min_expected: float) ->
     occurs = np.ones(len(indices)) if values is None else (values != 0).astype(np.float64)
     if values is not None:
         table = replace(table, by_row=(starts, indices, occurs))
-    # The gradient counts how often an attribute occurs with a label.
-    function = LinearFunction(table, layout, data.threads)
-    counts = function.gradient_of_rows(lambda k, _: table.range_rows(possible, k))
-    counts.transitions[:] = 1
-    occurrences = np.bincount(indices, weights=occurs, minlength=layout.n_attributes)
+    counts = label_sums(LinearFunction(table, data.layout, data.threads), possible)
+    occurrences = np.bincount(indices, weights=occurs, minlength=data.layout.n_attributes)
     expected = np.outer(occurrences, possible.mean(axis=0))
-    counts.attributes[:] += (expected >= min_expected)[:, np.newaxis]
-    return np.flatnonzero((counts.vector != 0) | (start.vector != 0))
+    return (counts > 0) | (expected >= min_expected)[:, np.newaxis]
+
+
+def label_sums(function: LinearFunction, labels: np.ndarray) -> np.ndarray:
+    """Return the sum of each attribute's values, times a row of ``labels`` for each position.
+
+    The result is as `Weights.attributes`; ``labels`` has shape (n_positions, width).
+    """
+    # The gradient counts how often an attribute occurs with a label.
+    table = function.table
+    return function.gradient_of_rows(lambda k, _: table.range_rows(labels, k)).attributes
+
+
+def possible_transitions(data: TrainingData) -> np.ndarray:
+    """Return which labels follow each other, bool array (n_labels, n_labels)."""
+    possible = _possible_labels(data).astype(np.float32)
+    previous = possible[:-1].copy()
+    # First positions have no label before them.
+    previous[data.offsets[1:-1] - 1] = 0
+    return previous.T @ possible[1:] > 0
+
+
+def _possible_labels(data: TrainingData) -> np.ndarray:
+    """Return the labels that positions may have, bool array (n_positions, n_labels)."""
+    if data.candidates is not None:
+        return data.candidates
+    return data.codes[:, np.newaxis] == np.arange(data.layout.n_labels)

@@ -1,0 +1,329 @@
+"""Labels of single sequences by a model file, with the interface of python-crfsuite."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from treecrf.crfsuite.dump import ParsedDump
+from treecrf.crfsuite.items import attributes_in
+from treecrf.inputs.offsets import Segmentation
+from treecrf.learners.registry import load
+from treecrf.utils.threads import Threads
+
+# The first bytes of a model file of CRFsuite.
+CRFSUITE_MAGIC = b"lCRF"
+
+
+class Tagger:
+    """Labels single sequences by a model, with the methods of python-crfsuite's ``Tagger``.
+
+    Models are files of `Trainer.train`, of `CRF` or of the method ``save`` of an estimator that was
+    trained on attributes; the files of CRFsuite itself are not read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from treecrf.crfsuite import Tagger, Trainer
+    >>> trainer = Trainer(verbose=False)
+    >>> trainer.append([{"word": "to"}, {"word": "Rome"}], ["O", "PLACE"])
+    >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "places.treecrf")
+    >>> trainer.train(path)
+    >>> tagger = Tagger()
+    >>> with tagger.open(path):
+    ...     tagger.tag([{"word": "Rome"}, {"word": "to"}])
+    ['PLACE', 'O']
+    """
+
+    def __init__(self) -> None:
+        self._model: Labeler | None = None
+        self._size = 0
+
+    # Models
+
+    def open(self, name: str | os.PathLike[str]) -> contextlib.closing[Tagger]:
+        """Open a model file.
+
+        Parameters
+        ----------
+        name : path-like
+            The model file.
+
+        Returns
+        -------
+        context manager
+            It closes the tagger at its end.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is not a model of treecrf, such as one of CRFsuite, or is damaged.
+        """
+        with open(name, "rb") as file:
+            refuse_crfsuite(file.read(len(CRFSUITE_MAGIC)), os.fspath(name))
+        return self._open(load(name), Path(name).stat().st_size)
+
+    def open_inmemory(self, value: bytes) -> contextlib.closing[Tagger]:
+        """Open the content of a model file.
+
+        Parameters
+        ----------
+        value : bytes
+
+        Returns
+        -------
+        context manager
+            It closes the tagger at its end.
+
+        Raises
+        ------
+        ValueError
+            As `open`.
+        """
+        refuse_crfsuite(value[: len(CRFSUITE_MAGIC)], "the model")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
+            path.write_bytes(value)
+            model = load(path)
+        return self._open(model, len(value))
+
+    def _open(self, model: Any, size: int) -> contextlib.closing[Tagger]:
+        self._model = Labeler(model)
+        self._size = size
+        return contextlib.closing(self)
+
+    def close(self) -> None:
+        """Close the model."""
+        self._model = None
+
+    def labels(self) -> list[str]:
+        """Return the labels, sorted.
+
+        Returns
+        -------
+        list of str
+        """
+        return list(self._opened().labels)
+
+    # Labels and probabilities
+
+    def tag(self, xseq: Any = None) -> list[str]:
+        """Find the most probable label sequence.
+
+        Parameters
+        ----------
+        xseq : iterable of items or ItemSequence, optional
+            The sequence, see `ItemSequence`; by default, the present one.
+
+        Returns
+        -------
+        list of str
+            The label of each item.
+        """
+        if xseq is not None:
+            self.set(xseq)
+        return self._opened().best_labels()
+
+    def set(self, xseq: Any) -> None:
+        """Make a sequence the present one, of which other methods return the labels.
+
+        Parameters
+        ----------
+        xseq : iterable of items or ItemSequence
+        """
+        self._opened().set(attributes_in(xseq))
+
+    def probability(self, yseq: Any) -> float:
+        """Return the probability of a label sequence of the present sequence.
+
+        Parameters
+        ----------
+        yseq : iterable of str
+            A label for each item.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If a label is unknown, or there are more or fewer labels than items.
+        """
+        return self._opened().probability(list(yseq))
+
+    def marginal(self, y: str, pos: int) -> float:
+        """Return the marginal probability of a label at an item of the present sequence.
+
+        Parameters
+        ----------
+        y : str
+            The label.
+        pos : int
+            Index of the item.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the label is unknown, or there is no such item.
+        """
+        return self._opened().marginal(y, pos)
+
+    def marginals(self) -> list[dict[str, float]]:
+        """Return the marginal probabilities of all labels at all items of the present sequence.
+
+        Returns
+        -------
+        list of dict
+            For each item, probabilities by label.
+        """
+        return self._opened().marginals()
+
+    # Contents
+
+    def info(self) -> ParsedDump:
+        """Return the weights, the labels and the attributes of the model.
+
+        Returns
+        -------
+        ParsedDump
+            With the attributes ``transitions``, ``state_features``, ``labels``, ``attributes`` and
+            ``header``.
+        """
+        if self._model is None:
+            raise RuntimeError("the tagger is closed; open a model first")
+        return ParsedDump(self._model.model, self._size)
+
+    def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
+        """Write the model as text, in the format of CRFsuite.
+
+        Parameters
+        ----------
+        filename : path-like, optional
+            The file to write; by default, the text goes to the standard output.
+        """
+        text = "".join(f"{line}\n" for line in self.info().lines())
+        if filename is None:
+            sys.stdout.write(text)
+        else:
+            Path(filename).write_text(text, encoding="utf-8")
+
+    def _opened(self) -> Labeler:
+        if self._model is None:
+            raise ValueError("the tagger has no model; open one first")
+        return self._model
+
+
+def refuse_crfsuite(magic: bytes, name: str) -> None:
+    """Raise ValueError if a file begins as those of CRFsuite."""
+    if magic == CRFSUITE_MAGIC:
+        raise ValueError(
+            f"{name} is a model file of CRFsuite, which treecrf does not read; train the model "
+            "again by treecrf.crfsuite.Trainer or CRF, on the same data"
+        )
+
+
+class Labeler:
+    """A fitted estimator that labels one sequence after another."""
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.labels = list(map(str, model.classes_.tolist()))
+        self._codes = {label: code for code, label in enumerate(self.labels)}
+        self._predictor = model._predictor()
+        self._chain = self._predictor.chain
+        if self._chain.schema.names is None:
+            raise ValueError("the model was trained on columns without names, not on attributes")
+        self._attributes: list[dict[str, float]] | None = None
+        self._lattice: Any = None
+        self._marginals: np.ndarray | None = None
+
+    def set(self, attributes: list[dict[str, float]]) -> None:
+        """Make a sequence the present one."""
+        self._attributes = attributes
+        self._lattice = None
+        self._marginals = None
+
+    def best_labels(self) -> list[str]:
+        """Return the most probable labels of the present sequence."""
+        if not self._present():
+            return []
+        if self._chain.searches:
+            return list(map(str, self.model.predict([self._present()])[0].tolist()))
+        codes = self._in_order(self._scored().best_codes())
+        return [self.labels[code] for code in codes.tolist()]
+
+    def probability(self, labels: list[str]) -> float:
+        """Return the probability of a label sequence."""
+        n = len(self._present())
+        if len(labels) != n:
+            raise ValueError(f"yseq has {len(labels)} labels, the sequence {n} items")
+        codes = np.array([self._code(label) for label in labels], dtype=np.int32)
+        if n == 0:
+            return 1.0
+        return math.exp(self._scored().log_likelihoods(self._in_order(codes))[0])
+
+    def marginal(self, label: str, position: int) -> float:
+        """Return the marginal probability of a label at a position."""
+        n = len(self._present())
+        if not 0 <= position < n:
+            raise ValueError(f"pos={position}; the sequence has {n} items")
+        return float(self._marginal_table()[position, self._code(label)])
+
+    def marginals(self) -> list[dict[str, float]]:
+        """Return the marginal probabilities of all labels at all positions."""
+        if not self._present():
+            return []
+        table = self._marginal_table()
+        return [dict(zip(self.labels, row, strict=True)) for row in table.tolist()]
+
+    def _marginal_table(self) -> np.ndarray:
+        if self._marginals is None:
+            self._marginals = self._in_order(self._scored().marginals())
+        return self._marginals
+
+    def _present(self) -> list[dict[str, float]]:
+        if self._attributes is None:
+            raise ValueError("there is no sequence; call set or tag with one first")
+        return self._attributes
+
+    def _code(self, label: str) -> int:
+        if label not in self._codes:
+            raise ValueError(f"label {label!r} is not in the model; see labels()")
+        return self._codes[label]
+
+    def _scored(self) -> Any:
+        """Return the lattice of the present sequence, which has items."""
+        if self._lattice is None:
+            items = [self._present()]
+            short_model = self._predictor.short_model
+            if short_model is not None:
+                self._lattice = self._chain.quick_lattice(items, short_model)
+            if self._lattice is None:
+                self._lattice = self._read(items)
+        return self._lattice
+
+    def _read(self, items: list) -> Any:
+        """Return the lattice of a sequence that is not short; unknown attributes count nothing."""
+        sequences = self._chain.read(items, Segmentation())
+        if self._chain.is_backward:
+            sequences = sequences.reversed()
+        constraints = self._chain.constraints(sequences.offsets)
+        return self._chain.lattice(sequences, constraints, Threads(1))
+
+    def _in_order(self, results: np.ndarray) -> np.ndarray:
+        """Convert results between the direction of the chain and that of the input."""
+        return results[::-1] if self._chain.is_backward else results
