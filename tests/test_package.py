@@ -18,7 +18,8 @@ import treecrf
 ROOT = Path(__file__).parents[1]
 SOURCES = {".py", ".pyx", ".pxd", ".h"}
 SUB_PACKAGES = [
-    "annotation", "datasets", "inspection", "metrics", "papers", "plotting", "preprocessing",
+    "annotation", "crfsuite", "datasets", "inspection", "metrics", "papers", "plotting",
+    "preprocessing",
 ]  # fmt: skip
 # Optional, or slow to import.
 NOT_IMPORTED = [

@@ -22,6 +22,7 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from treecrf import annotation as annotation
     from treecrf import callbacks as callbacks
+    from treecrf import crfsuite as crfsuite
     from treecrf import datasets as datasets
     from treecrf import inspection as inspection
     from treecrf import metrics as metrics
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 _SUB_PACKAGES = (
     "annotation",
     "callbacks",
+    "crfsuite",
     "datasets",
     "inspection",
     "metrics",

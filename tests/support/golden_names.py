@@ -23,6 +23,7 @@ MODULES = (
     "",
     "annotation",
     "callbacks",
+    "crfsuite",
     "dask",
     "datasets",
     "inspection",

@@ -21,7 +21,7 @@ from treecrf.learners.linear.lbfgs import minimize
 from treecrf.learners.linear.likelihoods import (
     Loss,
     StateLikelihood,
-    label_sums,
+    sums_by_label,
     weight_scales,
 )
 from treecrf.learners.linear.model import Weights
@@ -275,7 +275,7 @@ def frequent_features(data: TrainingData, values: dict[str, Any]) -> np.ndarray:
     labels[np.arange(len(labels)), data.codes] = np.repeat(data.weights, np.diff(data.offsets))
     occurs = data.layout.weights(np.zeros(data.layout.size, dtype=bool))
     sums = data.layout.weights()
-    sums.attributes[:] = label_sums(data, labels)
+    sums.attributes[:] = sums_by_label(data, labels)
     occurs.attributes[:] = values["feature.possible_states"] or occurring_states(data)
     pairs = label_pairs(data)
     np.add.at(sums.transitions, pairs, labels.max(axis=1)[1:][pairs_exist(data)])

@@ -199,7 +199,7 @@ def algorithm_named(name: str, kind: str) -> str:
     return full_name
 
 
-def parameters_of(algorithm: str) -> dict[str, Parameter]:
+def algorithm_parameters(algorithm: str) -> dict[str, Parameter]:
     """Return the parameters of an algorithm, including those of the model."""
     return FEATURES | ALGORITHMS[algorithm]
 

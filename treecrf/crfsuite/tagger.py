@@ -257,6 +257,11 @@ class Labeler:
         self._lattice = None
         self._marginals = None
 
+    def labels_of(self, attributes: list[dict[str, float]]) -> list[str]:
+        """Return the most probable labels of a sequence."""
+        self.set(attributes)
+        return self.best_labels()
+
     def best_labels(self) -> list[str]:
         """Return the most probable labels of the present sequence."""
         if not self._present():
@@ -326,4 +331,4 @@ class Labeler:
 
     def _in_order(self, results: np.ndarray) -> np.ndarray:
         """Convert results between the direction of the chain and that of the input."""
-        return results[::-1] if self._chain.is_backward else results
+        return np.ascontiguousarray(results[::-1]) if self._chain.is_backward else results

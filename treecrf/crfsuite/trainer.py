@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from time import process_time
 from typing import Any
 
-from treecrf.crfsuite.parameters import algorithm_named, parameters_of
-from treecrf.crfsuite.training import Dataset, counts_of, train
+from treecrf.crfsuite.parameters import Parameter, algorithm_named, algorithm_parameters
+from treecrf.crfsuite.training import Dataset, counts_of, train_model
 from treecrf.crfsuite.training_log import TrainLog, TrainLogParser
 from treecrf.utils.messages import warn
 
@@ -61,13 +62,7 @@ class Trainer:
     logparser: TrainLogParser | None = None
     verbose: bool = True
     estimator: Any = None
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Trainer:
-        """Make a trainer whose constructor a subclass need not call, as in python-crfsuite."""
-        trainer = super().__new__(cls)
-        trainer._data = Dataset()
-        trainer._select("lbfgs")
-        return trainer
+    _algorithm = "lbfgs"
 
     def __init__(
         self,
@@ -82,6 +77,20 @@ class Trainer:
             self.set_params(params)
         self.verbose = verbose
         self.estimator = estimator
+
+    # Subclasses need not call the constructor, as in python-crfsuite.
+
+    @cached_property
+    def _data(self) -> Dataset:
+        return Dataset()
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return {name: known.default for name, known in self._known.items()}
+
+    @property
+    def _known(self) -> dict[str, Parameter]:
+        return algorithm_parameters(self._algorithm)
 
     # Data
 
@@ -131,12 +140,8 @@ class Trainer:
         ValueError
             If there is no such algorithm.
         """
-        self._select(algorithm_named(algorithm, type))
-
-    def _select(self, algorithm: str) -> None:
-        self._algorithm = algorithm
-        self._known = parameters_of(algorithm)
-        self._values = {name: known.default for name, known in self._known.items()}
+        self._algorithm = algorithm_named(algorithm, type)
+        vars(self).pop("_values", None)
 
     def params(self) -> list[str]:
         """Return the names of the parameters of the algorithm.
@@ -228,7 +233,7 @@ class Trainer:
         """
         return self._known_parameter(name).help
 
-    def _known_parameter(self, name: str) -> Any:
+    def _known_parameter(self, name: str) -> Parameter:
         if name not in self._known:
             raise ValueError(
                 f"{self._algorithm} has no parameter {name!r}; expected one of "
@@ -260,7 +265,9 @@ class Trainer:
         self._before_train()
         self._warn_of_parameters()
         log = TrainLog(self.message)
-        fitted = train(self._data, holdout, self._algorithm, self._values, self.estimator, log)
+        fitted = train_model(
+            self._data, holdout, self._algorithm, self._values, self.estimator, log
+        )
         begin = process_time()
         if model:
             fitted.save(model)

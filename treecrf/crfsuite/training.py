@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from treecrf.crfsuite.items import attributes_in
 from treecrf.crfsuite.objective import ChainModel, Settings
+from treecrf.crfsuite.tagger import Labeler
 from treecrf.crfsuite.training_log import Holdout, TrainLog
 from treecrf.learners.base.callbacks import IterationInfo
 
@@ -55,8 +57,12 @@ class Dataset:
     def take(self, chosen: np.ndarray) -> Dataset:
         """Return the chosen sequences."""
         indices = np.flatnonzero(chosen).tolist()
-        parts = (self.items, self.labels, self.weights, self.groups)
-        return Dataset(*([part[i] for i in indices] for part in parts))
+        return Dataset(
+            [self.items[i] for i in indices],
+            [self.labels[i] for i in indices],
+            [self.weights[i] for i in indices],
+            [self.groups[i] for i in indices],
+        )
 
     @property
     def sample_weight(self) -> list[float] | None:
@@ -78,7 +84,7 @@ def as_label(label: Any) -> str:
     raise TypeError(f"the label {label!r} is of type {type(label).__name__}; expected a string")
 
 
-def train(
+def train_model(
     data: Dataset,
     holdout: int,
     algorithm: str,
@@ -122,24 +128,22 @@ def train_estimator(training: Dataset, held_out: Dataset, estimator: Any, log: T
     log.features(training.n_attributes, 0.0)
     log.algorithm(type(estimator).__name__, {})
     reporter = Reporter(log, len(training.items), sum(map(len, training.labels)))
-    validation: dict[str, Any] = {}
-    if held_out.items:
+    options: dict[str, Any] = {}
+    if held_out.items and has_fit_parameter(estimator, "X_val"):
         classes = {label for labels in training.labels for label in labels}
         y_val = [
             [label if label in classes else None for label in labels] for labels in held_out.labels
         ]
-        validation = {"X_val": held_out.items, "y_val": y_val}
-    fitted = clone(estimator).fit(
-        training.items,
-        training.labels,
-        sample_weight=training.sample_weight,
-        callbacks=[reporter],
-        **validation,
-    )
+        options = {"X_val": held_out.items, "y_val": y_val}
+    if has_fit_parameter(estimator, "callbacks"):
+        options["callbacks"] = [reporter]
+    if training.sample_weight is not None:
+        options["sample_weight"] = training.sample_weight
+    fitted = clone(estimator).fit(training.items, training.labels, **options)
     holdout = None
     if held_out.items:
-        predicted = [labels.tolist() for labels in fitted.predict(held_out.items)]
-        holdout = Holdout(held_out.labels, predicted)
+        labeler = Labeler(fitted)
+        holdout = Holdout(held_out.labels, [labeler.labels_of(item) for item in held_out.items])
     reporter.finish(holdout)
     log.end(f"{type(fitted).__name__} ended", process_time() - begin)
     return fitted

@@ -214,13 +214,13 @@ def possible_states(data: TrainingData, min_expected: float) -> np.ndarray:
     occurs = np.ones(len(indices)) if values is None else (values != 0).astype(np.float64)
     if values is not None:
         table = replace(table, by_row=(starts, indices, occurs))
-    counts = label_sums(LinearFunction(table, data.layout, data.threads), possible)
+    counts = sums_by_label(LinearFunction(table, data.layout, data.threads), possible)
     occurrences = np.bincount(indices, weights=occurs, minlength=data.layout.n_attributes)
     expected = np.outer(occurrences, possible.mean(axis=0))
     return (counts > 0) | (expected >= min_expected)[:, np.newaxis]
 
 
-def label_sums(function: LinearFunction, labels: np.ndarray) -> np.ndarray:
+def sums_by_label(function: LinearFunction, labels: np.ndarray) -> np.ndarray:
     """Return the sum of each attribute's values, times a row of ``labels`` for each position.
 
     The result is as `Weights.attributes`; ``labels`` has shape (n_positions, width).
