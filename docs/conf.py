@@ -132,6 +132,21 @@ def copy_mathjax(app, exception):
             copy_asset(source, target / part if source.is_dir() else target)
 
 
+GUIDE_TO_REPORTS = Path(__file__).parent / "guide" / "reports.rst"
+
+
+def write_report(app, exception):
+    """Write the report of the guide, by its own lines."""
+    if exception is not None or app.builder.format != "html":
+        return
+    lines = GUIDE_TO_REPORTS.read_text(encoding="utf-8").splitlines()
+    last = next(i for i, line in enumerate(lines) if line.startswith(">>> page = report"))
+    code = [line[4:] for line in lines[: last + 1] if line.startswith((">>> ", "... "))]
+    names = {}
+    exec("\n".join(code), names)
+    names["page"].save(Path(app.outdir, "_static", "report.html"))
+
+
 # As numpydoc writes an entry without a type and a text.
 HEADING = re.compile(r"^( *)\*\*([A-Z][\w ]+)\*\*\n\s*\.\.\n", flags=re.MULTILINE)
 
@@ -144,3 +159,4 @@ def as_headings(app, what, name, obj, options, lines):
 def setup(app):
     app.connect("autodoc-process-docstring", as_headings, priority=600)  # after numpydoc's 500
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", write_report)

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from treecrf.learners.structured.perceptron import StructuredPerceptron as StructuredPerceptron
     from treecrf.learners.structured.svm import StructuredSVM as StructuredSVM
     from treecrf.preprocessing.streams import stream as stream
+    from treecrf.reports.report import Report as Report
+    from treecrf.reports.report import report as report
     from treecrf.utils.model_file import ModelFileError as ModelFileError
 
 _SUB_PACKAGES = (
@@ -82,6 +84,7 @@ _HOMES = {
     "PerSequence": "treecrf.learners.per_sequence",
     "Pruned": "treecrf.learners.flat.export",
     "RecurrentSlidingWindowClassifier": "treecrf.learners.local.windows",
+    "Report": "treecrf.reports.report",
     "SequenceBoostingClassifier": "treecrf.learners.structured.boosting",
     "SlidingWindowClassifier": "treecrf.learners.local.windows",
     "Stream": "treecrf.learners.base.stream",
@@ -92,6 +95,7 @@ _HOMES = {
     "average": "treecrf.learners.boosted.average",
     "flatten": "treecrf.learners.flat.model",
     "load": "treecrf.learners.registry",
+    "report": "treecrf.reports.report",
     "split": "treecrf.inputs.dataset",
     "stream": "treecrf.preprocessing.streams",
 }

@@ -1,4 +1,4 @@
-"""Command line: ``treecrf train``, ``predict``, ``evaluate`` and ``info``.
+"""Command line: ``treecrf train``, ``predict``, ``evaluate``, ``report`` and ``info``.
 
 This module and the package import nothing else before the command is known, so that ``--help`` is
 quick and an interrupt at any time is handled.
@@ -24,12 +24,14 @@ COMMANDS = {
     "train": "train a model on a file and save it",
     "predict": "label the sequences of a file",
     "evaluate": "compare predictions with the labels in a file",
+    "report": "write a page with scores, timelines and explanations",
     "info": "describe a model file",
 }
 EPILOG = """\
 examples:
   treecrf train train.csv --label activity --group day --model m.treecrf
   treecrf evaluate test.csv --model m.treecrf
+  treecrf report test.csv --model m.treecrf --output report.html
   treecrf predict new.csv --model m.treecrf --keep time --output labels.csv
   zcat new.conll.gz | treecrf predict - --format conll --model chunks.treecrf
   treecrf info m.treecrf

@@ -28,6 +28,8 @@ from treecrf.utils.model_file import MAGIC
 
 # Maximum number of digits of a count.
 MAX_DIGITS = 9
+# Title of the group of options that must be given.
+REQUIRED = "required options"
 # Arguments of an option that can be repeated.
 REPEATED: dict = {"action": "append", "default": []}
 
@@ -44,10 +46,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_required(parser: argparse.ArgumentParser, option: str, text: str) -> None:
     """Add a required option for a file, in a group before the other options."""
-    group = parser.add_argument_group("required options")
+    titles = [group.title for group in parser._action_groups]
+    if REQUIRED not in titles:
+        group = parser.add_argument_group(REQUIRED)
+        parser._action_groups.remove(group)
+        parser._action_groups.insert(1, group)
+        titles.insert(1, REQUIRED)
+    group = parser._action_groups[titles.index(REQUIRED)]
     group.add_argument(option, required=True, metavar="FILE", help=text)
-    parser._action_groups.remove(group)
-    parser._action_groups.insert(1, group)
 
 
 def loaded_model(options: argparse.Namespace) -> SequenceClassifier:

@@ -13,7 +13,7 @@ from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.encoding.names import bracketed, feature_in_test, label_or_none, value_text
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import label_column
-from treecrf.inputs.offsets import split_sequences
+from treecrf.inputs.offsets import Segmentation, split_sequences
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences
 from treecrf.inspection.fitted import CheckedData, check_model, code_of, integer_between, window_of
 from treecrf.learners.base.classifier import SequenceClassifier
@@ -481,10 +481,30 @@ def explain(
     n = data.sequences.n_positions
     what = f": the sequence has {n} positions"
     row = integer_between("position", position, -n, n - 1, what) % n
+    return _explained_row(explainer, data, row, label)
+
+
+def explained_rows(
+    model: SequenceClassifier, sequences: Sequences, codes: np.ndarray, rows: np.ndarray
+) -> list[Explanation]:
+    """Explain the scores of all labels at some positions, given the labels of all positions.
+
+    Sequences, codes and rows are in the direction of the input. Raises errors as `explain`.
+    """
+    explainer = ScoreExplainer.of(model)
+    labels = split_sequences(model.classes_[codes], sequences.offsets)
+    data = CheckedData(model, sequences, labels, Segmentation())
+    return [_explained_row(explainer, data, row, None) for row in rows.tolist()]
+
+
+def _explained_row(
+    explainer: ScoreExplainer, data: CheckedData, row: int, label: Any
+) -> Explanation:
+    """Explain a position of all sequences, in the direction of the input."""
     i = int(np.searchsorted(data.sequences.offsets, row, side="right")) - 1
     first, last = data.sequences.offsets[i : i + 2].tolist()
     t = row - first
-    if predictor.chain.is_backward:
+    if explainer.chain.is_backward:
         t = last - 1 - row
     return _explained(explainer, data.sequence(i), row, t, label)
 

@@ -60,8 +60,8 @@ def plot_partial_dependence(
     """Plot the mean probability or score of each label as a function of a feature's value.
 
     Numbers are drawn as lines, which jump where the trees do. If values of a number were chosen so
-    that steps between them may be missed, each value has a mark, and the line keeps its height up to
-    the middle between two values. The values of a category or a boolean have bars: those of
+    that steps between them may be missed, each value has a mark, and the line keeps its height up
+    to the middle between two values. The values of a category or a boolean have bars: those of
     probabilities are stacked, those of scores stand side by side.
 
     Parameters

@@ -1,0 +1,164 @@
+"""Reports in a browser: no errors, keys that work, narrow and dark screens."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from treecrf import LinearCRF, TreeCRF, report
+
+webdriver = pytest.importorskip("selenium.webdriver")
+keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    driver = shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("no Chromium with its driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    """Sequences of numbers, some of which are missing, with three states."""
+    rng = np.random.default_rng(0)
+    X = []
+    y = []
+    for _ in range(12):
+        state = np.cumsum(rng.random(80) < 0.05) % 3
+        x = state[:, None] + rng.normal(size=(80, 2))
+        x[rng.random(80) < 0.1, 1] = np.nan
+        X.append(x)
+        y.append(np.array(["idle", "busy", "off"])[state])
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def pages(numbers, tmp_path_factory):
+    """Files of reports by name."""
+    X, y = numbers
+    crf = TreeCRF(window=1, max_iter=10, early_stopping=False).fit(X[:8], y[:8])
+    linear = LinearCRF(window=1).fit(X[:8], y[:8])
+    evil = ["<i>a</i>", "</script>", "b & c", "'\""] * 3
+    tags = ["<b>x</b>", "O", "</script><script>document.title = 'broken'</script>"] * 4
+    text = LinearCRF().fit([evil] * 3, [tags] * 3)
+    made = {
+        "numbers": report(crf, X[8:], y[8:], other=linear, X_train=X[:8], title="Machines"),
+        "unlabeled": report(crf, X[8:]),
+        "hostile": report(text, [evil] * 2, [tags[::-1]] * 2, title="<b>Title</b>"),
+    }
+    folder = tmp_path_factory.mktemp("reports")
+    for name, page in made.items():
+        page.save(folder / f"{name}.html")
+    return {name: (folder / f"{name}.html").as_uri() for name in made}
+
+
+def opened(browser, address, width=1280, scheme="light"):
+    """Open a page at a width and in a color scheme; it must not log anything."""
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get(address)
+    waited = (
+        "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
+    browser.execute_script(waited)
+    assert browser.get_log("browser") == []
+    return browser
+
+
+def text_of(browser, selector):
+    browser.execute_script("return new Promise((done) => requestAnimationFrame(done))")
+    return browser.find_element("css selector", selector).text
+
+
+def press(browser, *pressed):
+    webdriver.ActionChains(browser).send_keys(*pressed).perform()
+
+
+CHOSEN = "#sequences [aria-live]:not(h3) p"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("name", ["numbers", "unlabeled", "hostile"])
+def test_a_page_loads_and_fits(browser, pages, name, width, scheme):
+    opened(browser, pages[name], width, scheme)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert len(browser.find_elements("css selector", "section")) >= 4
+    painted = browser.execute_script(
+        "const c = document.querySelector('canvas');"
+        "return new Set(c.getContext('2d').getImageData(0, 50, c.width, 1).data).size"
+    )
+    assert painted > 1
+
+
+def luminance(color):
+    channels = np.array([float(part) for part in color[color.index("(") + 1 : -1].split(",")[:3]])
+    linear = np.where(
+        channels / 255 <= 0.04045, channels / 255 / 12.92, ((channels / 255 + 0.055) / 1.055) ** 2.4
+    )
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_have_contrast(browser, pages, scheme):
+    opened(browser, pages["numbers"], scheme=scheme)
+    style = "return getComputedStyle(document.querySelector(arguments[0])).{}"
+    back = luminance(browser.execute_script(style.format("backgroundColor"), "body"))
+    for selector in ("body", ".muted", "nav a"):
+        front = luminance(browser.execute_script(style.format("color"), selector))
+        high, low = max(front, back), min(front, back)
+        assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+def test_keys_step_and_zoom(browser, pages):
+    opened(browser, pages["numbers"])
+    browser.find_element("css selector", "canvas").click()
+    first = text_of(browser, "#sequences h3")
+    start = text_of(browser, CHOSEN)
+    press(browser, keys.ARROW_RIGHT, keys.ARROW_RIGHT)
+    later = text_of(browser, CHOSEN)
+    number = int(later.split(" ·")[0].removeprefix("Position "))
+    assert number == int(start.split(" ·")[0].removeprefix("Position ")) + 2
+    press(browser, keys.ARROW_DOWN)
+    assert text_of(browser, "#sequences h3") != first
+    before = browser.execute_script("return document.querySelector('canvas').toDataURL()")
+    press(browser, "+")
+    text_of(browser, CHOSEN)
+    assert browser.execute_script("return document.querySelector('canvas').toDataURL()") != before
+    press(browser, "w")
+    assert "contribution" in text_of(browser, "#sequences .bars")
+    press(browser, "n")
+    assert "true: " in text_of(browser, CHOSEN)
+    assert browser.get_log("browser") == []
+
+
+def test_a_click_chooses_a_sequence(browser, pages):
+    opened(browser, pages["numbers"])
+    items = browser.find_elements("css selector", ".list button")
+    items[2].click()
+    name = items[2].text.split(" · ")[0]
+    assert text_of(browser, "#sequences h3").startswith(f"Sequence {name}:")
+    assert items[2].get_attribute("aria-current") == "true"
+    browser.find_element("css selector", "#comparison button").click()
+    assert browser.get_log("browser") == []
+
+
+def test_hostile_texts_are_shown_as_they_are(browser, pages):
+    opened(browser, pages["hostile"])
+    assert browser.title == "<b>Title</b>"
+    assert text_of(browser, "h1") == "<b>Title</b>"
+    assert text_of(browser, ".text").startswith("<i>a</i> </script> b & c '\"")
+    assert "</script><script>document.title = 'broken'</script>" in text_of(browser, ".legend")

@@ -1,0 +1,54 @@
+"""Two models on the same data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from treecrf.inspection.fitted import check_model
+from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.metrics import mcnemar_test
+from treecrf.reports.evaluation import UNKNOWN, Data, Predictions
+from treecrf.reports.scores import (
+    SequenceCounts,
+    difference_with_interval,
+    resampling_weights,
+)
+from treecrf.reports.timelines import packed_codes
+
+# Sequences that are listed, those where the numbers of right labels differ the most.
+N_LISTED = 20
+
+
+def comparison(
+    model: SequenceClassifier, other: Any, data: Data, predictions: Predictions
+) -> dict[str, Any] | None:
+    """Compare a model with another one on labeled data; None without another one."""
+    if other is None:
+        return None
+    check_model(other)
+    if data.true is None:
+        raise ValueError("other is given without y; models are compared on labeled data")
+    if other.classes_.tolist() != model.classes_.tolist():
+        raise ValueError(
+            f"the labels of other are {other.classes_.tolist()}; expected those of model, "
+            f"{model.classes_.tolist()}"
+        )
+    second = Predictions.of(other, data.sequences)
+    n_labels = len(model.classes_)
+    counts = [
+        SequenceCounts(data.true, found.codes, found.log_losses(data.true), data.offsets, n_labels)
+        for found in (predictions, second)
+    ]
+    is_known = data.true != UNKNOWN
+    test = mcnemar_test(data.true[is_known], predictions.codes[is_known], second.codes[is_known])
+    gains = counts[1].right.sum(axis=1) - counts[0].right.sum(axis=1)
+    order = np.argsort(-np.abs(gains), kind="stable")[:N_LISTED]
+    return {
+        "class": type(other).__name__,
+        "differences": difference_with_interval(*counts, resampling_weights(len(data.names))),
+        "mcnemar": {"table": test.table.tolist(), "pvalue": float(test.pvalue)},
+        "sequences": [[int(i), int(gains[i])] for i in order if gains[i]],
+        "predicted": packed_codes(second.codes),
+    }

@@ -1,0 +1,234 @@
+"""Reports: what a model does on some sequences, as a page that one opens in a browser."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from treecrf.encoding.names import feature_names
+from treecrf.inputs.sequences import Sequences
+from treecrf.inspection.fitted import integer_between
+from treecrf.learners.base.classifier import SequenceClassifier
+from treecrf.learners.base.fitted import fitted_model
+from treecrf.reports.comparison import comparison
+from treecrf.reports.drift import drift
+from treecrf.reports.evaluation import UNKNOWN, Data, Predictions
+from treecrf.reports.explanations import explanations
+from treecrf.reports.inside import described_model, effects, importances, transitions
+from treecrf.reports.page import page
+from treecrf.reports.scores import (
+    SequenceCounts,
+    accuracy_by_segment_length,
+    accuracy_near_boundaries,
+    calibration_table,
+    confusion_table,
+    count_changes,
+    label_scores,
+    resampling_weights,
+    scores_with_intervals,
+)
+from treecrf.reports.timelines import packed_positions, sequence_summaries
+from treecrf.utils.model_file import replace_file
+from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
+
+N_EXPLAINED = 100
+MAX_EXPLAINED = 1000
+# How every report begins, so that a new one may replace it.
+BEGINNING = "<!doctype html>\n<!-- report of treecrf -->"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page in HTML, from `report`.
+
+    Attributes
+    ----------
+    html : str
+        The whole page. It loads nothing from elsewhere.
+    """
+
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            An existing file is replaced only if it is a report.
+
+        Raises
+        ------
+        ValueError
+            If the file exists and is not a report.
+        OSError
+            If the file cannot be written.
+        """
+        check_report_output(path)
+        replace_file(path, self.html.encode("utf-8", "backslashreplace"))
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, in a frame of its own."""
+        from html import escape
+
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" style="width: 100%; height: 800px; border: 0" '
+            'title="Report"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<Report of {len(self.html):,} characters; save(path) writes it to a file>"
+
+
+def check_report_output(path: str | os.PathLike[str]) -> None:
+    """Raise ValueError if a file exists that is not a report; it would be lost."""
+    file = Path(path)
+    if not file.exists():
+        return
+    is_report = file.is_file()
+    if is_report:
+        with open(file, "rb") as opened:
+            is_report = opened.read(len(BEGINNING)) in (BEGINNING.encode(), b"")
+    if not is_report:
+        raise ValueError(f"{path}: exists and is not a report of treecrf; it is not overwritten")
+
+
+def report(
+    model: Any,
+    X: SequencesLike,
+    y: LabelsLike | None = None,
+    *,
+    other: Any = None,
+    X_train: SequencesLike | None = None,
+    title: str | None = None,
+    n_explained: int = N_EXPLAINED,
+    lengths: LengthsLike = None,
+    groups: GroupsLike = None,
+    groups_train: GroupsLike = None,
+) -> Report:
+    """Describe a model and its predictions on one page, to open in a browser and to pass on.
+
+    The page shows scores with intervals, the confusion of labels, accuracy by the length of
+    segments and near their ends, calibration, every sequence as a timeline of true and predicted
+    labels and of probabilities, the contributions to the scores where the model is most wrong,
+    importances, transitions, and the effects of features. It is one file without links to others.
+    Use the arrow keys to step through positions and sequences, and + and - to zoom.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Any classifier of treecrf.
+    X : list of sequences, or one long table
+        Data to label, preferably not the training data; as in the model's ``predict``.
+    y : labels of the sequences, or str, optional
+        As in the model's ``score``, or the name of the column with the labels; unknown ones have no
+        part in the scores. Without labels, the page shows predictions and how certain they are.
+    other : fitted classifier, optional
+        A second model with the same labels, to compare: the difference of all scores with
+        intervals, McNemar's test, and the sequences where the models differ. Requires ``y``.
+    X_train : list of sequences, or one long table, optional
+        Training data; the page then shows the columns of X whose values are distributed
+        differently.
+    title : str, optional
+        Title of the page.
+    n_explained : int, default=100
+        Number of positions with contributions to the scores, at most 1,000: those with the greatest
+        log loss, wrong ones first, or without labels the least certain ones.
+    lengths, groups : optional
+        As in the model's ``predict``.
+    groups_train : optional
+        The ``groups`` of a long table ``X_train``.
+
+    Returns
+    -------
+    Report
+        With ``save(path)``. Notebooks show the page itself.
+
+    Raises
+    ------
+    NotFittedError
+        If a model is not fitted.
+    ValueError, TypeError
+        If the data do not match the model or have no positions, the models have different labels,
+        or an argument is invalid.
+
+    Notes
+    -----
+    Intervals hold 95 % of the scores of 1,000 resamples of whole sequences. There are none for a
+    single sequence. Three probabilities are stored for each position, in steps of 1/255.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF, report
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> page = report(TreeCRF(max_iter=5).fit(X, y), X, y)
+    >>> page.html.startswith("<!doctype html>")
+    True
+    """
+    data = Data.of(model, X, y, lengths, groups)
+    training = None
+    if X_train is not None:
+        training = Data.of(model, X_train, None, None, groups_train).sequences
+    return report_of(model, data, other, training, title, n_explained)
+
+
+def report_of(
+    model: SequenceClassifier,
+    data: Data,
+    other: Any = None,
+    training: Sequences | None = None,
+    title: str | None = None,
+    n_explained: int = N_EXPLAINED,
+) -> Report:
+    """Make the report of checked data; see `report`."""
+    n_explained = integer_between("n_explained", n_explained, 0, MAX_EXPLAINED, "")
+    predictions = Predictions.of(model, data.sequences)
+    n_labels = len(model.classes_)
+    contents = {
+        "title": title or f"{type(model).__name__} on {data.sequences.n_positions:,} positions",
+        "labels": [str(label) for label in model.classes_.tolist()],
+        "model": described_model(model),
+        "positions": packed_positions(data, predictions),
+        "sequences": sequence_summaries(data, predictions),
+        "certainty": float(predictions.proba.max(axis=1).mean()),
+        "predicted": np.bincount(predictions.codes, minlength=n_labels).tolist(),
+        "explanations": explanations(model, data, predictions, n_explained),
+        "importances": importances(model),
+        "transitions": transitions(model, data.sequences),
+        "effects": effects(model, data.sequences),
+        "evaluation": _evaluation(data, predictions, n_labels),
+        "comparison": comparison(model, other, data, predictions),
+        "drift": [],
+    }
+    if training is not None:
+        names = feature_names(fitted_model(model).chain.schema).tolist()
+        contents["drift"] = drift(training, data.sequences, names)
+    return Report(page(contents, BEGINNING))
+
+
+def _evaluation(data: Data, predictions: Predictions, n_labels: int) -> dict[str, Any] | None:
+    """Return all scores and tables that need labels; None without any."""
+    true = data.true
+    if true is None or not (true != UNKNOWN).any():
+        return None
+    predicted = predictions.codes
+    counts = SequenceCounts(true, predicted, predictions.log_losses(true), data.offsets, n_labels)
+    confusion = confusion_table(true, predicted, n_labels)
+    by_label = {name: values.tolist() for name, values in label_scores(confusion).items()}
+    changes = None
+    if (true != UNKNOWN).all():
+        changes = [count_changes(codes, data.offsets) for codes in (true, predicted)]
+    return {
+        "n_unknown": int(np.sum(true == UNKNOWN)),
+        "scores": scores_with_intervals(counts, resampling_weights(len(data.names))),
+        "confusion": confusion.tolist(),
+        "by_label": by_label,
+        "calibration": calibration_table(true, predictions),
+        "by_length": accuracy_by_segment_length(true, predicted, data.offsets),
+        "by_distance": accuracy_near_boundaries(true, predicted, data.offsets),
+        "changes": changes,
+    }
