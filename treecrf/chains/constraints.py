@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from treecrf.inputs.labels import SETS, refuse_other_labels
 from treecrf.inputs.offsets import Segmentation, position_name
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.schemes import find_forbidden, letters_of, split_tag, tag_transitions
 from treecrf.inputs.values import refuse_masked, short_list, short_repr
+from treecrf.utils.scipy_sparse import sparse
 
 # Maximum number of labels that an error names.
 MAX_NAMED = 3
@@ -418,7 +418,7 @@ def _has_labels(item: Any) -> bool:
 
 
 def _is_iterable(item: Any) -> bool:
-    return isinstance(item, Iterable) and not issparse(item) and getattr(item, "ndim", 1) > 0
+    return isinstance(item, Iterable) and not sparse.issparse(item) and getattr(item, "ndim", 1) > 0
 
 
 def _is_row(position: Any) -> bool:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.cli.tables import FileData, ModelInput, Reading, read_table
 from treecrf.datasets.conll import (
@@ -38,6 +37,7 @@ from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
 from treecrf.inputs.paths import FORMAT_OF_ENDING, UTF_16_MARKS
 from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, Sequences
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, string_array
+from treecrf.utils.scipy_sparse import sparse
 
 if TYPE_CHECKING:
     from treecrf.preprocessing.templates import AttributeTemplates

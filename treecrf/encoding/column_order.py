@@ -8,7 +8,6 @@ categories of a column, not of its numbers, whose units or last digits do not ma
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.encoding._fingerprints import add_dense_bins, add_sparse_bins
 from treecrf.encoding.columns import Columns
@@ -22,6 +21,7 @@ from treecrf.encoding.sequence_keys import (
     weight_units,
 )
 from treecrf.utils.partitions import Partitions
+from treecrf.utils.scipy_sparse import sparse
 
 
 def order_by_bins(partitions: Partitions, columns: Columns) -> np.ndarray:

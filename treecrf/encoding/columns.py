@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.encoding._codes import narrow_dense, narrow_sparse
 from treecrf.encoding.sequence_keys import Content, keys_in
@@ -20,6 +19,7 @@ from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, Descripti
 from treecrf.utils.hashing import likely_bound, mix, smallest
 from treecrf.utils.model_file import check_categories, require
 from treecrf.utils.partitions import Partitions, PerPartition
+from treecrf.utils.scipy_sparse import sparse
 
 # Names of the first arrays of `Columns`, in the order of its constructor.
 ARRAYS = ("kinds", "sizes", "thresholds")

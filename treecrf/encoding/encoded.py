@@ -10,11 +10,11 @@ from typing import Any, Self
 from weakref import ref
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.encoding._codes import copy_rows, count_rows
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences
 from treecrf.utils.model_file import check_counts, require
+from treecrf.utils.scipy_sparse import sparse
 
 # Memory and time grow with the window, and offsets must fit the kernels' integers.
 MAX_WINDOW = 10_000

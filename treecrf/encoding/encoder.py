@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.encoding._codes import ColumnCodes, write_dense, write_sparse
 from treecrf.encoding.column_layout import CODES, ColumnLayout, make_layout
@@ -34,6 +33,7 @@ from treecrf.encoding.sequence_keys import Content
 from treecrf.inputs.sequences import Description, InputSchema, Sequences, as_category
 from treecrf.utils.model_file import Section, as_section, require
 from treecrf.utils.partitions import InMemory, Partitions
+from treecrf.utils.scipy_sparse import sparse
 from treecrf.utils.threads import Threads
 
 # How missing values are handled: by the trees, or by imputation.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.encoding.columns import columns_with_missing, count_missing
 from treecrf.inputs.sequences import (
@@ -21,6 +20,7 @@ from treecrf.inputs.sequences import (
 from treecrf.utils.exact import from_integers, integer_parts
 from treecrf.utils.model_file import check_indices, require
 from treecrf.utils.partitions import Partitions
+from treecrf.utils.scipy_sparse import sparse
 
 IMPUTE = "impute"
 INDICATOR = "indicator"

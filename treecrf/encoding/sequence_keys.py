@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.encoding._fingerprints import (
     add_by_index,
@@ -34,6 +33,7 @@ from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.sequences import CHARACTER, MAX_TABLE, InputSchema, Sequences
 from treecrf.utils.hashing import mix, ranks_of_equals
 from treecrf.utils.partitions import InMemory, Partitions
+from treecrf.utils.scipy_sparse import sparse
 
 # What stands for a missing symbol among the hashes of symbols, and for no symbol at all.
 MISSING_SYMBOL = 1

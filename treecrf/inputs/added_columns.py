@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs.arrays import rows_as_array
 from treecrf.inputs.forms import are_dicts, is_frame
+from treecrf.utils.scipy_sparse import sparse
 
 
 def with_columns(

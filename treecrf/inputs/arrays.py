@@ -9,7 +9,6 @@ from itertools import chain, groupby, islice, pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs._dicts import StringCodes, are_plain, codes_of_rows
 from treecrf.inputs.columns import (
@@ -51,6 +50,7 @@ from treecrf.inputs.values import (
     stands_for_missing,
     whole_numbers,
 )
+from treecrf.utils.scipy_sparse import sparse
 
 
 def read_arrays(

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs.offsets import position_name
 from treecrf.inputs.sequences import (
@@ -26,6 +25,7 @@ from treecrf.inputs.values import (
     IGNORE_OVERFLOW,
     CategoryEncoder,
     find_missing,
+    is_huge,
     is_number,
     refuse_final_nul,
     refuse_infinite,
@@ -33,7 +33,7 @@ from treecrf.inputs.values import (
     short_repr,
     whole_decimals,
 )
-from treecrf.utils.validation import is_huge
+from treecrf.utils.scipy_sparse import sparse
 
 # Number of values that are Python objects at the same time.
 CHUNK = 1 << 16

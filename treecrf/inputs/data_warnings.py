@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs.columns import quoted
 from treecrf.inputs.forms import are_dicts, is_frame
@@ -28,6 +27,7 @@ from treecrf.inputs.sequences import (
 )
 from treecrf.inputs.values import column_names, short_list, short_repr
 from treecrf.utils.messages import warn
+from treecrf.utils.scipy_sparse import sparse
 
 # Columns with at most this many distinct values cause no warning of their number.
 MAX_DISTINCT = 100

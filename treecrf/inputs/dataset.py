@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.arrays import read_arrays, read_plain, read_rows
@@ -53,6 +52,7 @@ from treecrf.inputs.values import (
 )
 from treecrf.utils.exact import rounded_leaves
 from treecrf.utils.model_file import require
+from treecrf.utils.scipy_sparse import sparse
 
 # How to use the tools of scikit-learn that take the items of X as samples.
 SEARCHES = (

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs._dicts import BEYOND, BOOLEANS, NUMBERS, OTHER, STRINGS, Entries, count_entries
 from treecrf.inputs.columns import (
@@ -29,6 +28,7 @@ from treecrf.inputs.values import (
     short_repr,
     stands_for_missing,
 )
+from treecrf.utils.scipy_sparse import sparse
 
 # Types of the attributes of one position, if they have no values.
 ROWS = (list, tuple, set, frozenset)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+
+from treecrf.utils.scipy_sparse import sparse
 
 FORMS = (
     "a sequence is a 2-D array (positions, features), a scipy sparse matrix, a data frame, a list "

@@ -10,7 +10,6 @@ from itertools import chain, count, pairwise, takewhile
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs._dicts import StringCodes
 from treecrf.inputs.offsets import (
@@ -22,6 +21,7 @@ from treecrf.inputs.offsets import (
 )
 from treecrf.inputs.values import characters, floats_of_codes
 from treecrf.utils.model_file import check_categories, check_counts, check_names, require
+from treecrf.utils.scipy_sparse import sparse
 
 # Approximate size of the pieces that are read at a time: few NumPy calls for many short sequences,
 # and little memory in addition to the input.

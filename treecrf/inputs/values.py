@@ -12,7 +12,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+
+from treecrf.utils.scipy_sparse import sparse
 
 FLOATS = (float, np.floating)
 NUMBERS = (Integral, np.bool_, *FLOATS)
@@ -112,6 +113,15 @@ def is_nan(value: Any) -> bool:
     if isinstance(value, Decimal):
         return value.is_nan()
     return value != value
+
+
+def is_huge(value: Any) -> bool:
+    """Return whether a number is too large for float64."""
+    try:
+        float(value)
+    except OverflowError:
+        return True
+    return False
 
 
 def whole_decimals(values: Sequence) -> Any:

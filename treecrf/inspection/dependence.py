@@ -36,7 +36,7 @@ from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.boosted.chains import ForestChain, require_table
 from treecrf.learners.flat.model import FlatAttributes
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.contributions import without_feature
+from treecrf.learners.linear.contributions import model_with_weights, without_feature
 from treecrf.trees.forest import TEST
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LengthsLike, SequencesLike
@@ -420,8 +420,9 @@ def _without_linear_scores(
     """
     chain = fitted_model(model).chain
     if isinstance(model, LinearSequenceClassifier):
-        rest, label_scores, pair_scores = without_feature(model, feature, offset, row)
-        return fitted_model(rest).chain, label_scores, pair_scores
+        linear = model_with_weights(model)
+        rest, label_scores, pair_scores = without_feature(linear, feature, offset, row)
+        return replace(chain, weights=rest.weights), label_scores, pair_scores
     if isinstance(chain, ForestChain) and chain.start is not None:
         start, label_scores, pair_scores = without_feature(chain.start, feature, offset, row)
         return replace(chain, start=start), label_scores, pair_scores

@@ -19,7 +19,7 @@ from treecrf.inspection.fitted import CheckedData, check_model, code_of, integer
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.contributions import LinearExplainer
+from treecrf.learners.linear.contributions import LinearExplainer, model_with_weights
 from treecrf.trees.explain.shapley import ForestExplainer, Players
 from treecrf.trees.forest import LABEL
 from treecrf.utils.exact import LEAF_UNIT
@@ -204,7 +204,7 @@ class ScoreExplainer:
             codes = [code_of(classes, label)]
         window_of(model)  # raises TypeError for other models
         if isinstance(model, LinearSequenceClassifier):
-            return cls(model, codes, None, LinearExplainer(model, codes))
+            return cls(model, codes, None, LinearExplainer(model_with_weights(model), codes))
         chain = fitted_model(model).chain
         forest = chain.forest
         trees = ForestExplainer(forest, chain.encoder, codes)

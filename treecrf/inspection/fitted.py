@@ -93,7 +93,7 @@ def window_of(model: SequenceClassifier) -> tuple[int, int]:
         )
     left, right = chain.encoder.window
     if chain.start is not None:
-        start_left, start_right = fitted_model(chain.start).chain.attributes.window
+        start_left, start_right = chain.start.attributes.window
         left = max(left, start_left)
         right = max(right, start_right)
     return (right, left) if chain.is_backward else (left, right)

@@ -20,7 +20,7 @@ from treecrf.inspection.fitted import CheckedData, FittedTrees, check_model, cod
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.linear.base import LinearSequenceClassifier
-from treecrf.learners.linear.contributions import check_weights
+from treecrf.learners.linear.contributions import model_with_weights
 from treecrf.utils.threads import Threads
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive
@@ -108,7 +108,7 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
             f"{type(model).__name__} is not a linear model; expected a model such as LinearCRF. "
             f"{advice}"
         )
-    check_weights(model)
+    model_with_weights(model)
     check_positive("n_weights", n_weights)
     # Weights of attributes, of attributes after labels, and of labels after labels. The last axis
     # is that of the labels.
@@ -234,7 +234,7 @@ def _transition_tables(model: SequenceClassifier) -> np.ndarray:
     scores = FactoredScores(n_labels, forest.order, np.array([0, forest.order + 1]))
     if chain.start is not None:
         no_state = np.zeros((n_labels, forest.order + 1))
-        scores.start_from(no_state, fitted_model(chain.start).chain.weights.transitions)
+        scores.start_from(no_state, chain.start.weights.transitions)
     scores.add(forest.sum_of_transitions((0, forest.n_iter)))
     return scores.transitions * SCORE_UNIT
 

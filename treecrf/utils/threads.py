@@ -19,7 +19,6 @@ from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count
 
 # More parts than threads, because the cost of parts varies.
 PARTS_PER_THREAD = 4
@@ -65,7 +64,7 @@ class Threads(AbstractContextManager["Threads"]):
         if n == 0:
             raise ValueError("n_jobs=0; expected the number of threads, or -1 for all processors")
         if n < 0:
-            n = max(1, cpu_count() + 1 + n)
+            n = max(1, n_processors() + 1 + n)
         return min(n, max(MAX_THREADS, os.cpu_count() or 1))
 
     def __exit__(self, *_: object) -> None:
@@ -140,6 +139,20 @@ class Threads(AbstractContextManager["Threads"]):
             return [(0, n)]
         n_parts = min(self.n_threads * PARTS_PER_THREAD, n_parts)
         return list(pairwise(np.linspace(0, n, n_parts + 1).astype(int).tolist()))
+
+
+def n_processors() -> int:
+    """Return the number of processors that this process may use, as joblib counts them.
+
+    Without joblib, limits of containers are not known.
+    """
+    try:
+        from joblib import cpu_count  # takes as long as labeling many sequences
+    except ModuleNotFoundError:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    return cpu_count()
 
 
 class Background:

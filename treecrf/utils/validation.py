@@ -153,15 +153,6 @@ class CaselessOptions(StrOptions):
         return isinstance(val, str) and super().is_satisfied_by(val.lower())
 
 
-def is_huge(value: Any) -> bool:
-    """Return whether a number is too large for float64."""
-    try:
-        float(value)
-    except OverflowError:
-        return True
-    return False
-
-
 def check_parameters(estimator: Any, names: Sequence[str]) -> None:
     """Raise an error if one of some parameters, which may have been set after `fit`, is invalid."""
     values = {name: vars(estimator)[name] for name in names if name in vars(estimator)}

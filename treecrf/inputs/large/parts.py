@@ -13,7 +13,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs._dicts import widths_of_strings
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
@@ -36,6 +35,7 @@ from treecrf.inputs.sequences import (
     column_name,
 )
 from treecrf.inputs.values import short_repr
+from treecrf.utils.scipy_sparse import sparse
 
 NAMES_OF_FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
 # The schema of a part whose dicts, or lists of attributes, are all empty.

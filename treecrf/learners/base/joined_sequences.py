@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs.offsets import joined_arrays, offsets_of
 from treecrf.inputs.sequences import (
@@ -18,6 +17,7 @@ from treecrf.inputs.sequences import (
     as_category,
 )
 from treecrf.learners.base.training_data import OPTIONAL_ARRAYS, LabeledSequences
+from treecrf.utils.scipy_sparse import sparse
 
 
 def joined(parts: list[LabeledSequences], described: Description) -> LabeledSequences:

@@ -28,7 +28,7 @@ from treecrf.inputs.paths import are_batches
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import column_names, stands_for_missing
 from treecrf.learners.base.chain import FittedChain
-from treecrf.learners.base.label_rules import cost_table, with_init_score
+from treecrf.learners.base.label_arguments import cost_table, with_init_score
 from treecrf.utils.threads import Threads
 
 # Lattices whose scores take more bytes are computed run by run.

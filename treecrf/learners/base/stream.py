@@ -9,7 +9,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.chains.constraints import as_transitions
 from treecrf.chains.lattice import Lattice
@@ -17,6 +16,7 @@ from treecrf.inputs.data_warnings import warn_of_keys, warn_of_names
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.fitted import fitted_model
+from treecrf.utils.scipy_sparse import sparse
 from treecrf.utils.threads import Threads
 
 if TYPE_CHECKING:

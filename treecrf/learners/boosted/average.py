@@ -89,7 +89,7 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
     if hasattr(mean, "temperature_"):
         mean.temperature_ = 1.0
     if chains[0].start is not None:
-        mean.init_ = mean_start([chain.start for chain in chains])
+        mean.init_ = mean_start([model.init_ for model in models])
     return mean
 
 

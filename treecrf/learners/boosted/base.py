@@ -34,6 +34,7 @@ from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.training_scores import TrainingScores
 from treecrf.learners.boosted.windows import AUTO, WINDOWS
+from treecrf.learners.linear.base import linear_model
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest, check_forest, from_file, to_file
 from treecrf.trees.growing.settings import INTERACTIONS, MAX_DEPTH, TreeSettings
@@ -277,7 +278,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "is_backward": self._direction == "right-to-left",
             "forest": self._forest,
             "encoder": self._encoder,
-            "start": self._start,
+            "start": None if self._start is None else linear_model(self._start),
             "alternative": self._alternative,
         }
 

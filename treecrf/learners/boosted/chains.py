@@ -14,11 +14,9 @@ from treecrf.chains.contexts import check_order, require_memory
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.chain import FittedChain
-from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.short_sequences import short_model
-from treecrf.learners.boosted.training_scores import starting_scores, table_of_starts
-from treecrf.learners.linear.base import linear_model
-from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.boosted.starting_scores import starting_scores, table_of_starts
+from treecrf.learners.linear.model import LinearModel
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
@@ -29,7 +27,7 @@ class ForestChain(FittedChain):
 
     forest: Forest
     encoder: Encoder
-    start: LinearCRF | None  # model whose scores the trees are added to
+    start: LinearModel | None  # model whose scores the trees are added to
     alternative: str  # advice for the case of too many contexts
 
     def reach(self) -> tuple[int, int]:
@@ -39,7 +37,7 @@ class ForestChain(FittedChain):
             raise ValueError("the model has features of unlimited bags; expected bags of a size")
         if self.start is None:
             return reach
-        return tuple(map(max, reach, fitted_model(self.start).chain.reach()))
+        return tuple(map(max, reach, self.start.reach()))
 
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""
@@ -81,8 +79,7 @@ class ForestChain(FittedChain):
         if self.is_backward:
             return None
         trees = (self.forest, self.encoder)
-        linear = None if self.start is None else linear_model(self.start)
-        return short_model(self.schema, len(self.classes), self.order, trees, linear, ignored)
+        return short_model(self.schema, len(self.classes), self.order, trees, self.start, ignored)
 
 
 @dataclass(kw_only=True)

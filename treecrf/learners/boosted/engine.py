@@ -31,10 +31,11 @@ from treecrf.learners.boosted.booster import Booster, Validation
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.spec import BoostingSetup, BoostingSpec, Trained
+from treecrf.learners.boosted.starting_scores import starting_scores
 from treecrf.learners.boosted.training_scores import (
     TrainingScores,
-    starting_scores,
 )
+from treecrf.learners.linear.base import linear_model
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
 from treecrf.trees.growing.settings import TreeSettings, read_constraints
@@ -258,6 +259,7 @@ def encode_part(
     """Encode sequences for training, or to be scored after each iteration."""
     spec = setup.spec
     threads = threads or Threads(1)
+    linear = None if start is None else linear_model(start)
     weights = None
     source = None
     if weight_of_label is not None:
@@ -271,7 +273,7 @@ def encode_part(
         setup.encoder.encode(data.sequences, threads),
         spec.kind.labels(data, setup.classes),
         weights,
-        *starting_scores(start, data.sequences, threads),
+        *starting_scores(linear, data.sequences, threads),
         source=source,
         keys=keys,
         label_ranks=setup.tree_settings.label_ranks,

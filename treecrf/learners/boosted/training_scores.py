@@ -11,11 +11,9 @@ from treecrf.chains.lattice import Lattice
 from treecrf.chains.likelihood import Objective
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.booster import Validation
 from treecrf.learners.boosted.encoded_part import EncodedPart
-from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.linear.start import linear_scores
+from treecrf.learners.boosted.starting_scores import table_of_starts
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
@@ -128,48 +126,6 @@ class TableScores(TrainingScores):
 # Scores to start from
 
 
-def starting_scores(
-    start: LinearCRF | None, sequences: Sequences, threads: Threads
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return the scores that the trees are added to: of the linear model and of the user.
-
-    They are scores of labels and of labels after labels, as from `linear_scores`; None stands
-    for scores of 0.
-    """
-    state = transitions = None
-    if start is not None:
-        state, transitions = linear_scores(start, sequences, threads)
-    init_scores = sequences.init_scores
-    if init_scores is None:
-        return state, transitions
-    if state is None:
-        return np.ascontiguousarray(init_scores.T), transitions
-    return state + init_scores.T, transitions
-
-
 def starting_table(data: EncodedPart, order: int) -> np.ndarray | None:
     """Return the scores that the trees are added to, in all contexts; None if all are 0."""
     return table_of_starts(data.start_state, data.start_transitions, data.encoded.offsets, order)
-
-
-def table_of_starts(
-    state: np.ndarray | None, transitions: np.ndarray | None, offsets: np.ndarray, order: int
-) -> np.ndarray | None:
-    """Return the scores of `starting_scores` in all contexts.
-
-    Only the nearest previous label matters. First positions have one context, the first.
-    """
-    if state is None:
-        return None
-    n_labels, n_positions = state.shape
-    scores = np.empty((n_labels, n_positions, n_labels**order))
-    if transitions is None:
-        scores[:] = state[:, :, None]
-        return scores
-    # The nearest previous label is the lowest digit of a context.
-    by_context = np.tile(transitions[:-1].T, n_labels ** (order - 1))
-    np.add(state[:, :, None], by_context[:, None], out=scores)
-    first = offsets[:-1]
-    scores[:, first] = 0.0
-    scores[:, first, 0] = state[:, first] + transitions[-1][:, None]
-    return scores

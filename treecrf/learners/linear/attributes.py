@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.encoding.columns import columns_with_missing, one_hot
 from treecrf.encoding.encoded import Windowed, check_windows, window_within
@@ -31,6 +30,7 @@ from treecrf.utils import model_file
 from treecrf.utils.imported_classes import ImportedClasses
 from treecrf.utils.model_file import Section, as_section
 from treecrf.utils.partitions import InMemory
+from treecrf.utils.scipy_sparse import sparse
 
 # Squares of numbers, and their products with weights, must be finite.
 MAX_NUMBER = 1e100

@@ -37,12 +37,7 @@ class LinearChain(FittedChain):
 
     def reach(self) -> tuple[int, int]:
         """Return the number of positions to the left and to the right that scores depend on."""
-        if not hasattr(self.attributes, "reach"):
-            raise TypeError(
-                f"the window of {type(self.attributes).__name__} is unknown; expected the "
-                "attributes of a window"
-            )
-        return self.attributes.reach()
+        return LinearModel(self.attributes, self.weights).reach()
 
     def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
         """Compute scores of shape (n_labels, n_positions, n_contexts)."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.chains.contexts import context_contributions
 from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import WindowAttributes
-from treecrf.learners.linear.base import LinearSequenceClassifier, linear_model, with_model
+from treecrf.learners.linear.base import LinearSequenceClassifier, linear_model
 from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import LinearModel
 from treecrf.trees.explain.shapley import Players
 from treecrf.trees.forest import LABEL
+from treecrf.utils.scipy_sparse import sparse
 
 
 class LinearExplainer:
@@ -25,11 +25,11 @@ class LinearExplainer:
     two share what they add together.
     """
 
-    def __init__(self, model: LinearSequenceClassifier, codes: list[int]):
+    def __init__(self, model: LinearModel, codes: list[int]):
         check_window(model)
         # The labels whose scores are explained.
         self.codes = codes
-        self._model = linear_model(model)
+        self._model = model
         weights = self._model.weights
         # Feature of each attribute, and offset of each column of weights.
         self._features = attribute_features(self._model)
@@ -129,18 +129,19 @@ def attribute_features(model: LinearModel) -> np.ndarray:
     return np.append(features, np.full(n_outside, BOUNDARY)).astype(np.int64)
 
 
-def check_weights(model: LinearSequenceClassifier) -> None:
-    """Raise TypeError if a model has a kernel instead of weights of attributes."""
+def model_with_weights(model: LinearSequenceClassifier) -> LinearModel:
+    """Return what an estimator has learned; TypeError if it has a kernel instead of weights."""
     if getattr(model, "_support", None) is not None:
         raise TypeError(
             f"the {type(model).__name__} has kernel={model.kernel!r}; expected kernel='linear', "
             "which has weights of attributes"
         )
+    return linear_model(model)
 
 
 def without_feature(
-    model: LinearSequenceClassifier, feature: int, offset: int, value: np.ndarray
-) -> tuple[LinearSequenceClassifier, np.ndarray, np.ndarray]:
+    model: LinearModel, feature: int, offset: int, value: np.ndarray
+) -> tuple[LinearModel, np.ndarray, np.ndarray]:
     """Separate the scores of one value of a feature from the scores of all other features.
 
     ``value`` is one row of input. Returns a copy of the model without the weights of the feature at
@@ -148,17 +149,16 @@ def without_feature(
     and label, (n_labels, n_labels), wherever there is a previous label.
     """
     check_window(model)
-    fitted = linear_model(model)
-    weights = fitted.weights.copy()
+    weights = model.weights.copy()
     layout = weights.layout
-    rest = with_model(model, LinearModel(fitted.attributes, weights))
+    rest = LinearModel(model.attributes, weights)
     labels = np.zeros(layout.n_labels)
     pairs = np.zeros((layout.n_labels, layout.n_labels))
-    left, right = fitted.attributes.window
+    left, right = model.attributes.window
     if not -left <= offset <= right:
         return rest, labels, pairs
-    own = np.flatnonzero(attribute_features(fitted) == feature)
-    x = fitted.attributes.piece_rows(value)[:, own].toarray()[0]
+    own = np.flatnonzero(attribute_features(model) == feature)
+    x = model.attributes.piece_rows(value)[:, own].toarray()[0]
     labels += x @ weights.labels[own, right - offset]
     if layout.transition_features:
         pairs += np.tensordot(x, weights.pairs[own, right - offset], axes=1)
@@ -166,11 +166,10 @@ def without_feature(
     return rest, labels, pairs
 
 
-def check_window(model: LinearSequenceClassifier) -> None:
+def check_window(model: LinearModel) -> None:
     """Raise TypeError unless a model has weights of the values in a window."""
-    check_weights(model)
-    if not isinstance(linear_model(model).attributes, WindowAttributes):
+    if not isinstance(model.attributes, WindowAttributes):
         raise TypeError(
-            f"the attributes of the {type(model).__name__} are conjunctions or those of a "
-            "transformer; expected those of a window"
+            "the attributes of the linear model are conjunctions or those of a transformer; "
+            "expected those of a window"
         )

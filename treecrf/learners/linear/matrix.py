@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.encoding.encoded import RowLayout, rows_of_positions
 from treecrf.inputs.offsets import runs
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.linear.attributes import Attributes
 from treecrf.utils.hashing import mix
+from treecrf.utils.scipy_sparse import sparse
 
 # Threads take ranges of sequences of about this many positions. The size does not depend on the
 # number of threads, and so neither do sums over the ranges.

@@ -119,6 +119,15 @@ class LinearModel:
     # The weights of the attributes, and of labels after labels.
     weights: Weights
 
+    def reach(self) -> tuple[int, int]:
+        """Return the number of positions to the left and to the right that scores depend on."""
+        if not hasattr(self.attributes, "reach"):
+            raise TypeError(
+                f"the window of {type(self.attributes).__name__} is unknown; expected the "
+                "attributes of a window"
+            )
+        return self.attributes.reach()
+
     def widened(self, window: tuple[int, int]) -> LinearModel:
         """Return the same model with a wider window, and weights of 0 at the additional offsets."""
         n_left, n_right = np.subtract(window, self.attributes.window)

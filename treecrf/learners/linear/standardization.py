@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.encoding.imputation import exponents_of
 from treecrf.inputs.sequences import NUMBER, Sequences
 from treecrf.utils.model_file import require
+from treecrf.utils.scipy_sparse import sparse
 
 # Logarithms of standard deviations are rounded down after this is added to them. Simple data have
 # standard deviations such as 1 or 1/2, whose logarithms are integers. The last digits of a sum

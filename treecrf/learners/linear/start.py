@@ -13,19 +13,15 @@ from sklearn.base import clone
 from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.partial_labels import completed
 from treecrf.encoding.encoded import widest
-from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.reading import draw_seed
 from treecrf.learners.base.saving import estimator_state, restored_estimator
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.base import linear_model, with_model
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import LinearModel, Weights
-from treecrf.learners.linear.scores import LinearFunction
 from treecrf.utils import model_file
 from treecrf.utils.exact import rounded_leaves
-from treecrf.utils.threads import Threads
 
 # Training
 
@@ -123,24 +119,6 @@ def rounded_linear(linear: LinearCRF, share: float = 1.0) -> LinearCRF:
         attributes = attributes.with_ranges()
     rounded = Weights(model.weights.layout, rounded_leaves(share * model.weights.vector))
     return with_model(linear, LinearModel(attributes, rounded))
-
-
-# Scores
-
-
-def linear_scores(
-    linear: LinearCRF, sequences: Sequences, threads: Threads
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compute scores of labels, (n_labels, n_positions), and of labels after labels.
-
-    The latter have shape (n_labels + 1, n_labels), with a last row for first positions. Scores
-    of labels are rounded to multiples of ``LEAF_UNIT``.
-    """
-    model = linear_model(linear)
-    weights = model.weights
-    table = AttributeMatrix.of(model.attributes, sequences)
-    state = LinearFunction(table, weights.layout, threads).state_scores(weights)
-    return np.ascontiguousarray(rounded_leaves(state).T), weights.transitions.copy()
 
 
 # Saved models

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -20,6 +19,7 @@ from treecrf.inputs.sequences import Sequences, as_category
 from treecrf.learners.base.training_data import LabeledSequences
 from treecrf.learners.boosted.chains import require_table
 from treecrf.learners.local.chains import LocalChain, Scorer
+from treecrf.utils.scipy_sparse import sparse
 from treecrf.utils.threads import Threads
 
 # A probability of 0 from an estimator is replaced by this one.

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.inputs.offsets import runs
 from treecrf.learners.linear import _linear
@@ -24,6 +23,7 @@ from treecrf.learners.structured._sequential import (
     LinearDualState,
 )
 from treecrf.utils import model_file
+from treecrf.utils.scipy_sparse import sparse
 from treecrf.utils.threads import Threads
 
 KERNELS = ("linear", "poly", "rbf")

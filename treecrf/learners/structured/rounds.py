@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from treecrf.chains.lattice import Lattice
@@ -23,6 +22,7 @@ from treecrf.learners.linear.scores import TrainingData, pair_scores
 from treecrf.learners.structured import _sequence_boosting as kernel
 from treecrf.learners.structured._sequence_boosting import EntryBounds
 from treecrf.learners.structured._sequential import AttributeRows
+from treecrf.utils.scipy_sparse import sparse
 
 # Inference, and the search for entries of cells, take this many positions at a time.
 RUN_POSITIONS = 1 << 14

@@ -14,7 +14,7 @@ from treecrf.chains.factored.factored_scores import SCORE_UNIT, FactoredScores
 from treecrf.chains.factored.lattice import FactoredLattice
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.chains import UntabledChain
-from treecrf.learners.boosted.training_scores import starting_scores
+from treecrf.learners.boosted.starting_scores import starting_scores
 from treecrf.utils.threads import Threads
 
 
