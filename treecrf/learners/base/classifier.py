@@ -17,7 +17,7 @@ from treecrf.inputs.forms import is_frame
 from treecrf.inputs.schemes import SCHEME_NAMES
 from treecrf.learners.base import saving
 from treecrf.learners.base.chain import FittedChain
-from treecrf.learners.base.predictor import Predictor, accuracy_of, results_per_sequence
+from treecrf.learners.base.predictor import Predictor, accuracy_of
 from treecrf.learners.base.stream import Stream
 from treecrf.utils.messages import warn
 from treecrf.utils.typing import (
@@ -227,17 +227,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """
         predictor = self._predictor()
         refuse_metrics_of_rows(X)
-        if allowed is known is init_score is lengths is groups is None:
-            labels = predictor.quick_results(X, predictor.labels_in)
-            if labels is not None:
-                return labels
-        segmentation = predictor.segmentation(X, lengths, groups)
-        sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
-        empty = self.classes_[:0]
-        labels = results_per_sequence(
-            sequences, lambda batch: predictor.labels(batch, masks), empty
-        )
-        return segmentation.join(labels, empty)
+        return predictor.predict(X, allowed, known, init_score, lengths, groups)
 
     @overload
     def predict_proba(self, X: HasColumns, **options: Unpack[OfTable]) -> FloatArray: ...
@@ -287,16 +277,7 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """
         predictor = self._predictor()
         refuse_metrics_of_rows(X)
-        proba_in = predictor.proba_in
-        if allowed is known is init_score is lengths is groups is None:
-            proba = predictor.quick_results(X, proba_in)
-            if proba is not None:
-                return proba
-        segmentation = predictor.segmentation(X, lengths, groups)
-        sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
-        empty = np.zeros((0, len(self.classes_)))
-        proba = predictor.results(sequences, masks, proba_in, empty)
-        return segmentation.join(proba, empty)
+        return predictor.predict_proba(X, allowed, known, init_score, lengths, groups)
 
     def decision_function(
         self,
@@ -510,15 +491,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         >>> ["".join(sequence) for sequence in labels[0]]
         ['cvc', 'cvv', 'ccv']
         """
-        if not isinstance(n_best, numbers.Integral) or n_best < 1:
-            raise ValueError(f"n_best={n_best!r}; expected a positive integer")
         predictor = self._predictor()
-        segmentation = predictor.segmentation(X, lengths, groups)
-        sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
-        labels, log_p = predictor.n_best(sequences, masks, int(n_best))
-        if n_best > 1:
-            return labels, log_p
-        return segmentation.join(labels, self.classes_[:0]), np.array(log_p)
+        return predictor.decode(X, n_best, allowed, known, init_score, lengths, groups)
 
     def stream(self, lag: int = 0) -> Stream:
         """Label a sequence online, while it is still arriving.

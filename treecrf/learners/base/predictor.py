@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import chain as chained
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,68 @@ class Predictor:
     columns: ColumnNames
     # Message of the error if the model cannot be added to given scores.
     init_score_error: str | None
+
+    # Predictions
+
+    def predict(
+        self,
+        X: Any,
+        allowed: Any = None,
+        known: Any = None,
+        init_score: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
+    ) -> Any:
+        """Predict labels; see `treecrf.learners.base.classifier.SequenceClassifier.predict`."""
+        if allowed is known is init_score is lengths is groups is None:
+            labels = self.quick_results(X, self.labels_in)
+            if labels is not None:
+                return labels
+        segmentation = self.segmentation(X, lengths, groups)
+        sequences, masks = self.read(X, segmentation, allowed, known, init_score)
+        empty = self.chain.classes[:0]
+        labels = results_per_sequence(sequences, lambda batch: self.labels(batch, masks), empty)
+        return segmentation.join(labels, empty)
+
+    def predict_proba(
+        self,
+        X: Any,
+        allowed: Any = None,
+        known: Any = None,
+        init_score: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
+    ) -> Any:
+        """Predict probabilities of labels, as the method of estimators."""
+        if allowed is known is init_score is lengths is groups is None:
+            proba = self.quick_results(X, self.proba_in)
+            if proba is not None:
+                return proba
+        segmentation = self.segmentation(X, lengths, groups)
+        sequences, masks = self.read(X, segmentation, allowed, known, init_score)
+        empty = np.zeros((0, len(self.chain.classes)))
+        proba = self.results(sequences, masks, self.proba_in, empty)
+        return segmentation.join(proba, empty)
+
+    def decode(
+        self,
+        X: Any,
+        n_best: int = 1,
+        allowed: Any = None,
+        known: Any = None,
+        init_score: Any = None,
+        lengths: Any = None,
+        groups: Any = None,
+    ) -> tuple[Any, Any]:
+        """Find the most probable label sequences, as the method of estimators."""
+        if not isinstance(n_best, Integral) or n_best < 1:
+            raise ValueError(f"n_best={n_best!r}; expected a positive integer")
+        segmentation = self.segmentation(X, lengths, groups)
+        sequences, masks = self.read(X, segmentation, allowed, known, init_score)
+        labels, log_p = self.n_best(sequences, masks, int(n_best))
+        if n_best > 1:
+            return labels, log_p
+        return segmentation.join(labels, self.chain.classes[:0]), np.array(log_p)
 
     # Short sequences
 
