@@ -42,7 +42,7 @@ DOORS = {
     "chains.losses": ("chains.objectives",),
     "learners.boosted.losses": ("learners.boosted.engines",),
     "chains.beam": ("learners.boosted.beams",),
-    "learners.boosted.beams": ("learners.boosted.engines",),
+    "learners.boosted.beams": ("learners.boosted.engines", "learners.boosted.saved"),
     "chains.factored": (
         "chains.sampled",
         "learners.boosted.constant",
@@ -50,7 +50,11 @@ DOORS = {
         "trees.updates",
         "inspection",
     ),
-    "learners.boosted.constant": ("learners.boosted.engines", "learners.boosted.sampled"),
+    "learners.boosted.constant": (
+        "learners.boosted.engines",
+        "learners.boosted.saved",
+        "learners.boosted.sampled",
+    ),
     "chains.sampled": ("learners.boosted.sampled", "trees.lists"),
     "trees.lists": ("learners.boosted.sampled",),
     "learners.boosted.multi_output": ("learners.boosted.engines",),

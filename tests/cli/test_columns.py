@@ -8,7 +8,7 @@ from support.command_files import DAYS, OF_DAYS, ROWS, SMALL, TOKENS
 
 import treecrf
 from treecrf.cli import main
-from treecrf.inputs.dataset import ColumnNames
+from treecrf.inputs.column_names import ColumnNames
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.registry import LEARNERS
 

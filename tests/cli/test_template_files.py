@@ -8,7 +8,7 @@ import pytest
 import treecrf
 from treecrf import LinearCRF
 from treecrf.datasets import read_conll
-from treecrf.inputs.dataset import ColumnNames
+from treecrf.inputs.column_names import ColumnNames
 from treecrf.preprocessing import AttributeTemplates
 
 TEXT = "Ada NNP B\nmet VBD O\nMary NNP B\n\nThey PRP O\nleft VBD O\n\n"

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from treecrf.inputs.column_names import NO_NAMES, ColumnNames
 from treecrf.inputs.columns import ColumnValues, table_of
-from treecrf.inputs.dataset import NO_NAMES, ColumnNames, as_sequences
+from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.large.arrow_values import ArrowConverter
 from treecrf.inputs.large.column_types import (
     AS_BOOLEAN,

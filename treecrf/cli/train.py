@@ -29,8 +29,9 @@ from treecrf.cli.options import (
     with_settings,
 )
 from treecrf.cli.tables import FileData, ModelInput
+from treecrf.inputs.column_names import ColumnNames, FileTemplates
 from treecrf.inputs.data_warnings import doubtful_columns
-from treecrf.inputs.dataset import ColumnNames, FileTemplates, RawData, named
+from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.large.scratch import check_folder
 from treecrf.inputs.large.table_sources import STANDARD, Source
 from treecrf.inputs.large.tables import TableReader, open_tables

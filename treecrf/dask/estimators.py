@@ -32,9 +32,10 @@ from treecrf.dask.sources import (
     refuse_other_collections,
     require_column,
 )
+from treecrf.inputs.column_names import ColumnNames
 from treecrf.inputs.columns import order_of
 from treecrf.inputs.data_warnings import warn_of_columns_in_use
-from treecrf.inputs.dataset import ColumnNames, RawData, named
+from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.values import closest_name, column_names

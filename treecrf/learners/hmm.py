@@ -15,17 +15,14 @@ from treecrf.inputs.data_warnings import warn_of_padding
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.labels import find_classes
-from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, indices_of
-from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
 from treecrf.learners.base.label_rules import LabelRules
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.predictor import Predictor
 from treecrf.learners.base.reading import note_unlabeled
 from treecrf.learners.base.training_data import LabeledSequences
-from treecrf.utils import model_file
+from treecrf.learners.hmm_chain import HMMChain, SymbolTables, restored_tables, symbol_codes
 from treecrf.utils.exact import unit_for
-from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     CostMatrix,
     Decoding,
@@ -214,16 +211,8 @@ class HMMClassifier(SequenceClassifier):
         return super()._predictor()
 
     def _chain(self) -> HMMChain:
-        # An array of kinds, and the symbols as the only categories.
-        kinds = np.array([CATEGORY], dtype=np.uint8)
-        return HMMChain(
-            schema=InputSchema("symbols", 1, None, kinds, {0: self.symbols_}),
-            classes=self.classes_,
-            order=len(self.transition_log_prob_) - 1,
-            transitions=self.transitions,
-            label_log_p=self.transition_log_prob_,
-            symbol_log_p=self.emission_log_prob_,
-        )
+        tables = SymbolTables(self.symbols_, self.emission_log_prob_, self.transition_log_prob_)
+        return tables.chain(self.classes_, self.transitions)
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         arrays = {"symbols": self.symbols_, "emissions": self.emission_log_prob_}
@@ -233,86 +222,13 @@ class HMMClassifier(SequenceClassifier):
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> HMMClassifier:
         self._validate_params()
-        order = values["order"]
-        model_file.check_counts(order)
+        tables = restored_tables(values, arrays)
         self.classes_ = arrays["classes"]
-        self.symbols_ = arrays["symbols"]
-        self.emission_log_prob_ = arrays["emissions"]
-        self.transition_log_prob_ = [arrays[f"transitions.{d}"] for d in range(order + 1)]
+        self.symbols_ = tables.symbols
+        self.emission_log_prob_ = tables.emissions
+        self.transition_log_prob_ = tables.transitions
         self.n_features_in_ = 1
-        model_file.check_classes(self.classes_)
-        check_order(len(self.classes_), order)
-        self._check_tables()
         return self
-
-    def _check_tables(self) -> None:
-        """Raise ValueError unless the symbols are sorted and the tables have valid shapes."""
-        symbols = self.symbols_
-        n_labels = len(self.classes_)
-        are_sorted = symbols.dtype.kind in "iU" and model_file.is_ascending(symbols)
-        model_file.require(are_sorted, "symbols")
-        model_file.require(len(symbols) > 0, "symbols")
-        _check_log_probabilities(self.emission_log_prob_, (n_labels, len(symbols) + 1))
-        for depth, table in enumerate(self.transition_log_prob_):
-            _check_log_probabilities(table, (n_labels,) * (depth + 1))
-
-
-@dataclass(kw_only=True)
-class HMMChain(FittedChain):
-    """Logarithms of the joint probabilities of a label and a symbol."""
-
-    # log P(label | previous labels), as ``HMMClassifier.transition_log_prob_``.
-    label_log_p: list[np.ndarray]
-    # log P(symbol | label), as ``HMMClassifier.emission_log_prob_``.
-    symbol_log_p: np.ndarray
-
-    def factors(
-        self, sequences: Sequences, threads: Threads
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return log P(symbol | label), and log P(label | previous label), up to order 1."""
-        if self.order > 1:
-            return None
-        symbols = _symbol_codes(self.schema.categories[0], sequences)
-        # A missing symbol is uninformative.
-        log_p = np.pad(self.symbol_log_p, [(0, 0), (0, 1)])
-        start = self.label_log_p[0]
-        if self.order == 0:
-            # All positions are alike.
-            transitions = np.tile(start, (len(start), 1))
-        else:
-            transitions = self.label_log_p[1]
-        return log_p.T[symbols], np.vstack([transitions, start])
-
-    def scores(self, sequences: Sequences, threads: Threads) -> np.ndarray:
-        """Compute scores of shape (n_labels, n_positions, n_contexts)."""
-        symbols = _symbol_codes(self.schema.categories[0], sequences)
-        # Tables of the scores of labels in contexts: of the first positions, and of all later ones.
-        *first, later = [table.reshape(-1, len(self.classes)).T for table in self.label_log_p]
-        scores = np.empty((len(later), len(symbols), later.shape[1]))
-        # A missing symbol is uninformative: it has log-probability 0 under every label.
-        log_p = np.pad(self.symbol_log_p, [(0, 0), (0, 1)])
-
-        offsets = sequences.offsets
-
-        def fill(run: tuple[int, int]) -> None:
-            first_sequence, last_sequence = run
-            positions = slice(offsets[first_sequence], offsets[last_sequence])
-            emissions = log_p[:, symbols[positions], np.newaxis]
-            np.add(emissions, later[:, np.newaxis], out=scores[:, positions])
-
-        threads.map(fill, threads.parts(offsets))
-        for depth, table in enumerate(first):
-            positions = offsets[:-1][np.diff(offsets) > depth] + depth
-            emissions = log_p[:, symbols[positions], np.newaxis]
-            scores[:, positions, : table.shape[1]] = emissions + table[:, np.newaxis]
-        return scores
-
-
-def _check_log_probabilities(table: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless each row along the last axis is a distribution without zeros."""
-    model_file.require(table.shape == shape and table.dtype == np.float64, "probabilities")
-    model_file.require(np.isfinite(table).all() and (table <= 0).all(), "probabilities")
-    model_file.require(np.allclose(np.exp(table).sum(axis=-1), 1.0), "probabilities")
 
 
 def count_transitions(data: LabeledSequences, n_labels: int, order: int) -> list[np.ndarray]:
@@ -338,7 +254,7 @@ def count_transitions(data: LabeledSequences, n_labels: int, order: int) -> list
 
 def count_emissions(data: LabeledSequences, n_labels: int, symbols: np.ndarray) -> np.ndarray:
     """Count how often each symbol occurs with each label; the last column is for unseen symbols."""
-    codes = _symbol_codes(symbols, data.sequences)
+    codes = symbol_codes(symbols, data.sequences)
     shape = (n_labels, len(symbols) + 2)
     counts = count_pairs(data.codes, codes, shape, _known_weights(data, 0))
     # The last column counts missing symbols.
@@ -372,16 +288,3 @@ def _log_frequencies(counts: np.ndarray, laplace: float) -> np.ndarray:
     """Compute the logarithms of the smoothed relative frequencies along the last axis."""
     corrected = counts + float(laplace)
     return np.log(corrected) - np.log(corrected.sum(axis=-1, keepdims=True))
-
-
-def _symbol_codes(known: np.ndarray, sequences: Sequences) -> np.ndarray:
-    """Return indices of symbols; the next two are for unseen and missing symbols."""
-    symbols = np.concatenate([piece for _, _, piece in sequences.pieces()])
-    if not sequences.are_symbols:
-        return indices_of(symbols, known)
-    # Codes from 1, 0 for unseen symbols, and NaN.
-    codes = symbols[:, 0]
-    unseen = len(known)
-    missing = unseen + 1
-    codes = np.select([np.isnan(codes), codes == 0], [missing, unseen], codes - 1)
-    return codes.astype(np.intp)

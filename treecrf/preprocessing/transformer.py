@@ -17,7 +17,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.added_columns import with_columns, with_numbered_names, without_names
-from treecrf.inputs.dataset import NO_NAMES, ColumnNames, RawData, as_sequences
+from treecrf.inputs.column_names import NO_NAMES, ColumnNames
+from treecrf.inputs.dataset import RawData, as_sequences
 from treecrf.inputs.forms import are_dicts, is_empty_list, is_frame
 from treecrf.inputs.frames import as_groups, group_column, segmentation_of, without_columns
 from treecrf.inputs.offsets import Segmentation, position_name, split_sequences

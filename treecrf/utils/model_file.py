@@ -59,6 +59,10 @@ class ModelFileError(ValueError):
     """The file is not a saved model, is damaged, or has a newer format."""
 
 
+class NeedsEstimator(Exception):
+    """The chain of a saved model cannot be restored without its estimator; the message says why."""
+
+
 def write(
     path: str | PathLike,
     values: dict,

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import InputTags, Tags, TargetTags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from treecrf.inputs.dataset import NO_NAMES, RawData
+from treecrf.inputs.column_names import NO_NAMES
+from treecrf.inputs.dataset import RawData
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.schemes import SCHEME_NAMES
 from treecrf.learners.base import saving

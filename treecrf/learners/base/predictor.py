@@ -14,13 +14,14 @@ import numpy as np
 
 from treecrf.chains.constraints import as_allowed, check_possible
 from treecrf.chains.lattice import Lattice
+from treecrf.inputs.column_names import ColumnNames
 from treecrf.inputs.data_warnings import (
     warn_of_keys,
     warn_of_names,
     warn_of_unknown,
     warn_of_unlabeled,
 )
-from treecrf.inputs.dataset import ColumnNames, RawData, read_weights
+from treecrf.inputs.dataset import RawData, read_weights
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import group_column, segmentation_of, without_columns
 from treecrf.inputs.labels import Labels, as_labels, check_kind

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treecrf.inputs.dataset import ColumnNames
+from treecrf.inputs.column_names import ColumnNames
 from treecrf.utils.model_file import check_counts, write
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from treecrf.chains.lattice import Lattice
 from treecrf.inputs.data_warnings import warn_of_keys, warn_of_names
 from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.sequences import Sequences
-from treecrf.learners.base.fitted import fitted_model
 from treecrf.utils.scipy_sparse import sparse
 from treecrf.utils.threads import Threads
 
@@ -76,7 +75,7 @@ class Stream:
     def __init__(self, model: SequenceClassifier, lag: int = 0):
         if isinstance(lag, bool) or not isinstance(lag, numbers.Integral) or lag < 0:
             raise ValueError(f"lag={lag!r}; expected a nonnegative integer")
-        self._predictor = fitted_model(model).predictor
+        self._predictor = model._predictor()
         self._chain = self._predictor.chain
         if self._chain.is_backward:
             raise ValueError(

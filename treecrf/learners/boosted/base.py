@@ -30,13 +30,14 @@ from treecrf.learners.base.validation_metrics import (
 )
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind
+from treecrf.learners.boosted.saved import FittedTrees, restored_trees
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.training_scores import TrainingScores
 from treecrf.learners.boosted.windows import AUTO, WINDOWS
 from treecrf.learners.linear.base import linear_model
 from treecrf.learners.linear.crf import LinearCRF
-from treecrf.trees.forest import Forest, check_forest, from_file, to_file
+from treecrf.trees.forest import Forest, to_file
 from treecrf.trees.growing.settings import INTERACTIONS, MAX_DEPTH, TreeSettings
 from treecrf.utils import model_file
 from treecrf.utils.threads import Threads
@@ -270,17 +271,10 @@ class BoostedSequenceClassifier(SequenceLearner):
 
     def _forest_settings(self) -> dict[str, Any]:
         """Return the fields of a `ForestChain`."""
-        return {
-            "schema": self._encoder.schema,
-            "classes": self.classes_,
-            "order": self._forest.order,
-            "transitions": self.transitions,
-            "is_backward": self._direction == "right-to-left",
-            "forest": self._forest,
-            "encoder": self._encoder,
-            "start": None if self._start is None else linear_model(self._start),
-            "alternative": self._alternative,
-        }
+        start = None if self._start is None else linear_model(self._start)
+        trees = FittedTrees(self.classes_, self._encoder, self._forest, start)
+        is_backward = self._direction == "right-to-left"
+        return trees.settings(self.transitions, is_backward, self._alternative)
 
     @available_if(_has_iterations)
     def staged_predict_proba(
@@ -422,17 +416,17 @@ class BoostedSequenceClassifier(SequenceLearner):
         if self.scoring is None:  # files have no functions
             self.scoring = type(self).scoring
         self._validate_params()
-        self.classes_ = arrays["classes"]
-        self._encoder = self._encoder_class.from_state(values["encoder"], arrays)
-        self.n_iter_ = values["n_iter"]
+
+        def check_size(n_labels: int, order: int) -> None:
+            replace(self._kind(), order=order).check_size(n_labels, 1)
+
+        trees = restored_trees(values, arrays, self._encoder_class, check_size)
+        self.classes_ = trees.classes
+        self._encoder = trees.encoder
+        self._forest = trees.forest
+        self.n_iter_ = trees.forest.n_iter
         self._seed = values["seed"]
-        order = values["order"]
-        model_file.check_counts(self.n_iter_, self._seed, order)
-        model_file.check_classes(self.classes_)
-        replace(self._kind(), order=order).check_size(len(self.classes_), 1)
-        packed = from_file(model_file.Section(arrays, "forest"), len(self.classes_))
-        check_forest(packed, self.n_iter_, len(self.classes_), order, self._encoder)
-        self._forest = Forest.unpack(len(self.classes_), order, packed)
+        model_file.check_counts(self._seed)
         self.multi_strategy_ = strategy_of(self._forest)
         self.window_ = self._window_of(self._encoder)
         self.train_score_ = arrays["train_score"]

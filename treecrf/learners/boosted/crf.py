@@ -17,8 +17,9 @@ from treecrf.learners.base.validation_metrics import NEG_LOG_LOSS, SCORINGS, res
 from treecrf.learners.base.warm_start import refuse_lost_objective
 from treecrf.learners.boosted.base import MULTI_OUTPUT, BoostedSequenceClassifier
 from treecrf.learners.boosted.chains import ForestChain
-from treecrf.learners.boosted.engines import crf_chain, crf_kind
+from treecrf.learners.boosted.engines import crf_kind
 from treecrf.learners.boosted.kinds import ChainKind
+from treecrf.learners.boosted.saved import ALTERNATIVE, crf_chain
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.starts import FRACTION, TRANSITIONS, WHOLE, is_linear
 from treecrf.learners.linear.crf import LinearCRF
@@ -345,7 +346,7 @@ class TreeCRF(BoostedSequenceClassifier):
     """
 
     _fitted: ClassVar[tuple[str, ...]] = (*BoostedSequenceClassifier._fitted, "_trained_objective")
-    _alternative: ClassVar[str] = "lower the order or keep a beam of contexts with beam_width"
+    _alternative: ClassVar[str] = ALTERNATIVE
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
         "objective": [StrOptions(set(OBJECTIVES)), callable],

@@ -2,8 +2,8 @@
 
 All other modules know exact chains that are trained on all examples, and a tree for each label.
 Beams, constant transitions, other objectives, samples and trees for all labels are in folders and
-modules that only this module imports, when a model needs them; `treecrf.dask` also imports the
-samples.
+modules that only this module imports, when training needs them, and `saved`, for prediction;
+`treecrf.dask` also imports the samples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from treecrf.encoding.encoded import window_within
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.sequences import Description
 from treecrf.learners.base.training_data import TrainingInput
-from treecrf.learners.boosted.chains import ForestChain
 from treecrf.learners.boosted.engine import AllExamples, BoostingRun, Engine
 from treecrf.learners.boosted.kinds import ChainKind, ExactKind
 from treecrf.learners.boosted.spec import BoostingSpec
@@ -79,22 +78,6 @@ def crf_kind(
 
         return ConstantKind(**settings)
     return ExactKind(**settings)
-
-
-def crf_chain(
-    *, beam_width: int | None, forward_only: bool, forest: Forest, **settings: Any
-) -> ForestChain:
-    """Return the scores of a fitted `TreeCRF`."""
-    if beam_width is not None:
-        from treecrf.learners.boosted.beams.beam import Beam
-        from treecrf.learners.boosted.beams.prediction import BeamChain
-
-        return BeamChain(forest=forest, **settings, beam=Beam(beam_width, forward_only))
-    if forest.transitions is not None:
-        from treecrf.learners.boosted.constant.chain import FactoredChain
-
-        return FactoredChain(forest=forest, **settings)
-    return ForestChain(forest=forest, **settings)
 
 
 # Engines

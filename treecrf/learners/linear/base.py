@@ -26,10 +26,11 @@ from treecrf.learners.base.training_data import (
     label_weights,
     multiplied_weights,
 )
-from treecrf.learners.linear.attributes import SOURCES, Attributes, WindowAttributes
+from treecrf.learners.linear.attributes import Attributes, WindowAttributes
 from treecrf.learners.linear.chain import LinearChain
 from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import LinearModel, WeightLayout, Weights, are_weights
+from treecrf.learners.linear.saved import ORDER, linear_chain, restored_model
 from treecrf.learners.linear.scores import TrainingData
 from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.utils import model_file
@@ -63,8 +64,7 @@ class LinearSequenceClassifier(SequenceLearner):
         Needs("attributes", (None,)),
     )
 
-    # Each label depends on the previous one.
-    order = 1
+    order = ORDER
     _needs_all_labels = True
 
     _fitted: ClassVar[tuple[str, ...]] = ("_weights", "_attributes")
@@ -206,14 +206,7 @@ class LinearSequenceClassifier(SequenceLearner):
         )
 
     def _chain(self) -> LinearChain:
-        return LinearChain(
-            schema=self._attributes.schema,
-            classes=self.classes_,
-            order=self.order,
-            transitions=self.transitions,
-            attributes=self._attributes,
-            weights=self._weights,
-        )
+        return linear_chain(linear_model(self), self.classes_, self.transitions)
 
     # Inspection
 
@@ -310,18 +303,10 @@ class LinearSequenceClassifier(SequenceLearner):
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearSequenceClassifier:
         self._validate_params()
         self.classes_ = arrays["classes"]
-        model_file.check_classes(self.classes_)
-        model_file.check_counts(values["order"])
-        model_file.require(values["order"] == self.order, "order")
-        source = values["attributes"]
-        model_file.require(source["kind"] in SOURCES, "attributes")
-        attributes = SOURCES[source["kind"]].from_state(
-            source, model_file.Section(arrays, "attributes")
-        )
+        model = restored_model(values, arrays, self.classes_)
+        attributes = model.attributes
         self._attributes = attributes
-        self._weights = _restored_weights(
-            arrays["weights"], attributes, len(self.classes_), values["transition_features"]
-        )
+        self._weights = model.weights
         results = ChainMap(values["results"], model_file.Section(arrays, "results"))
         for name in self._results:
             value = results[name]
@@ -354,20 +339,6 @@ def _starting_weights(data: TrainingData, attributes: Attributes, earlier: dict)
     if blocks is not None:
         start.set_blocks(blocks)
     return start
-
-
-def _restored_weights(
-    vector: np.ndarray, attributes: Attributes, n_labels: int, transition_features: bool
-) -> Weights:
-    """Return the weights of a saved model; raises ValueError if they do not fit the attributes."""
-    check_order(n_labels, LinearSequenceClassifier.order)
-    model_file.require(isinstance(transition_features, bool), "weights")
-    n_offsets = sum(attributes.window) + 1
-    n_attributes = attributes.n_attributes + any(attributes.window)
-    layout = WeightLayout(n_attributes, n_offsets, n_labels, transition_features)
-    model_file.require(vector.shape == (layout.size,), "weights")
-    model_file.require(vector.dtype == np.float64 and are_weights(vector), "weights")
-    return layout.weights(vector)
 
 
 def linear_model(estimator: LinearSequenceClassifier) -> LinearModel:

@@ -11,6 +11,7 @@ from treecrf.learners.boosted.base import BoostedSequenceClassifier
 from treecrf.learners.boosted.crf import TreeCRF
 from treecrf.learners.local.chains import LocalChain, LocalForestChain
 from treecrf.learners.local.kind import LocalKind
+from treecrf.learners.local.saved import ALTERNATIVE, search_width
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -27,9 +28,6 @@ from treecrf.utils.typing import (
 )
 from treecrf.utils.validation import Interval, Needs, StrOptions, documented_as
 
-# Values of ``decoding`` that follow predictions.
-SEARCHES = ("greedy", "beam")
-
 
 class LocalClassifier(BoostedSequenceClassifier):
     """Base of the models of P(label | input, previous labels), normalized at each position.
@@ -39,7 +37,7 @@ class LocalClassifier(BoostedSequenceClassifier):
     follows its own predictions.
     """
 
-    _alternative: ClassVar[str] = "lower the order, or predict with decoding='greedy' or 'beam'"
+    _alternative: ClassVar[str] = ALTERNATIVE
     _parameter_constraints: ClassVar[dict] = {
         **BoostedSequenceClassifier._parameter_constraints,
         "decoding": [StrOptions({"marginal", "viterbi", "minimum_risk", "greedy", "beam"})],
@@ -64,9 +62,7 @@ class LocalClassifier(BoostedSequenceClassifier):
 
     def _search_width(self) -> int | None:
         """Return the number of label sequences that prediction follows; None if it sums."""
-        if self.decoding not in SEARCHES:
-            return None
-        return self.beam_width if self.decoding == "beam" else 1
+        return search_width(self.decoding, self.beam_width)
 
     def _label_rules(self) -> LabelRules:
         return replace(super()._label_rules(), uses_known_examples=True)

@@ -21,6 +21,7 @@ from treecrf.learners.boosted.training import train
 from treecrf.learners.local.chains import LocalForestChain
 from treecrf.learners.local.memm import LocalClassifier, TreeMEMM
 from treecrf.learners.local.rows import RowChain, fit_rows
+from treecrf.learners.local.saved import DIRECTIONS
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -45,7 +46,6 @@ TREE_PARAMETERS = (
     "max_features_per_tree", "subsample", "sampling", "max_examples", "validation_fraction",
     "n_iter_no_change", "tol",
 )  # fmt: skip
-DIRECTIONS = ("left-to-right", "right-to-left")
 
 
 class WindowClassifier(LocalClassifier):
