@@ -12,15 +12,12 @@ from support.oracles import context_at
 from support.sweeps import sweep
 
 from treecrf import TreeCRF
-from treecrf.chains.constraints import (
-    Constraints,
-    Transitions,
-    as_allowed,
-    as_transitions,
-    check_allowed,
-)
+from treecrf.chains.constraints import Constraints, Transitions, check_allowed
 from treecrf.chains.contexts import previous_labels
-from treecrf.inputs.offsets import Segmentation, offsets_of
+from treecrf.chains.masks import as_allowed
+from treecrf.chains.transitions import as_transitions
+from treecrf.inputs.offsets import offsets_of
+from treecrf.inputs.segmentation import Segmentation
 
 XYZ = np.array(["x", "y", "z"])
 # z is always last, x never first, and y may not follow itself.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from treecrf import TreeCRF
 from treecrf.cli.files import ModelInput, Reading, Source, format_of, read_file
 from treecrf.inputs.large import csv_file, table_sources
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 from treecrf.learners.base.fitted import fitted_model
 
 pa = pytest.importorskip("pyarrow")

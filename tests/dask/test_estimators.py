@@ -25,7 +25,7 @@ from treecrf.dask import DaskSlidingWindowClassifier, DaskTreeCRF, DaskTreeMEMM,
 from treecrf.dask.estimators import count_correct
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import RawData
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.base.training_data import LabeledSequences
 
 CLASSES = [DaskTreeCRF, DaskTreeMEMM, DaskSlidingWindowClassifier]

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from treecrf.encoding.columns import one_hot
-from treecrf.inputs.sequences import indices_of
+from treecrf.inputs.symbols import indices_of
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

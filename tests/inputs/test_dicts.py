@@ -13,7 +13,7 @@ from support.family import assert_equal_arrays
 from support.inputs import small
 
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 from treecrf.learners.base.fitted import fitted_model
 
 NAN = np.nan

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from treecrf.inputs._dicts import Entries, StringCodes
 from treecrf.inputs.columns import ColumnSpecs
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.offsets import Segmentation, position_name
-from treecrf.inputs.sequences import CATEGORY
+from treecrf.inputs.offsets import position_name
+from treecrf.inputs.schema import CATEGORY
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import floats_of_codes
 
 NAN = float("nan")

@@ -15,8 +15,8 @@ import treecrf
 from treecrf.cli import main
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.large.tables import open_tables
-from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.sequences import KINDS
+from treecrf.inputs.schema import KINDS
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.base.fitted import fitted_model
 
 pa = pytest.importorskip("pyarrow")

@@ -17,8 +17,8 @@ from support.inputs import small
 import treecrf
 from treecrf import load
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.sequences import CATEGORY, NUMBER
+from treecrf.inputs.schema import CATEGORY, NUMBER
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.metrics import token_accuracy_score
 
 # Neighbors that are one float64.

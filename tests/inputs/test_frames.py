@@ -14,7 +14,7 @@ from support.inputs import small
 
 from treecrf import TreeCRF
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 from treecrf.learners.base.fitted import fitted_model
 
 pandas = pytest.importorskip("pandas")

@@ -13,7 +13,7 @@ from support.settings import FIXED
 
 from treecrf import TreeCRF
 from treecrf.inputs.labels import as_labels, find_classes
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 
 
 def small(**parameters) -> TreeCRF:

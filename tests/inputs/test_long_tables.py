@@ -11,7 +11,7 @@ from support.family import assert_equal_arrays
 from support.inputs import small
 
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 
 LENGTHS = [3, 1, 4, 2]
 GROUPS = np.repeat(["b", "a", "d", "c"], LENGTHS)

@@ -7,7 +7,7 @@ import pytest
 
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.large.tables import n_values, partitioned
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 
 LENGTHS = [3, 1, 10, 2, 2]
 N = sum(LENGTHS)

@@ -20,7 +20,7 @@ from treecrf.inputs.large.parts import (
     merged_labels,
     read_part,
 )
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Description
 from treecrf.learners.large.partitioned import describe_parts
 

@@ -18,8 +18,8 @@ from treecrf.cli.tables import RowFile
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.large import csv_file, scanned_tables, table_sources, tables
 from treecrf.inputs.large.tables import TableOptions, feature_columns, open_tables
-from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.paths import are_tables
+from treecrf.inputs.segmentation import Segmentation
 
 pa = pytest.importorskip("pyarrow")
 csv = pytest.importorskip("pyarrow.csv")

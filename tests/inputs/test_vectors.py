@@ -10,7 +10,7 @@ import pytest
 import treecrf
 from treecrf.inputs.dataset import RawData, as_sequences
 from treecrf.inputs.large.parts import describe_part, merged, read_part
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 
 
 def sentences(n: int = 12, width: int = 11) -> tuple[list, list]:

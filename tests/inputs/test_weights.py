@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from treecrf.inputs.dataset import as_weights
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 
 OFFSETS = np.array([0, 2, 3, 6])
 LIST, LONG = Segmentation(), Segmentation(lengths=[2, 1, 3])

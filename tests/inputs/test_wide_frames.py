@@ -11,7 +11,7 @@ from support.inputs import small
 
 from treecrf.inputs import frame_columns
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 
 N = 6
 COLUMNS = {

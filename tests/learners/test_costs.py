@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from treecrf.learners.base.label_rules import cost_table
+from treecrf.learners.base.label_arguments import cost_table
 
 XYZ = np.array(["x", "y", "z"])
 COSTS = [[0, 1, 4], [2.5, 0, 1], [-1, 3, 0]]

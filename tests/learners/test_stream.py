@@ -13,7 +13,7 @@ from support.sweeps import pairs
 
 from treecrf import FlatModel, FutureFeatureMEMM, HMMClassifier, LinearCRF, TreeCRF, TreeMEMM
 from treecrf.chains.lattice import Lattice
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.future.features import FutureEncoder
 from treecrf.utils.threads import Threads

@@ -14,7 +14,7 @@ from sklearn.model_selection import cross_val_score
 
 import treecrf
 from treecrf import metrics
-from treecrf.chains.constraints import as_transitions
+from treecrf.chains.transitions import as_transitions
 
 OF_TOKENS = (
     metrics.token_accuracy_score, metrics.token_precision_score, metrics.token_recall_score,

@@ -14,7 +14,7 @@ from support.family import assert_equal_arrays, assert_same_forest
 
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.large.local_partitions import LocalPartitions
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.base.callbacks import as_callbacks
 from treecrf.learners.base.opening import VALIDATION_DATA, FitArguments
 from treecrf.learners.boosted import training

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.labels import SETS, refuse_other_labels
-from treecrf.inputs.offsets import Segmentation, position_name
-from treecrf.inputs.raw_column import read_column
-from treecrf.inputs.schemes import find_forbidden, letters_of, split_tag, tag_transitions
-from treecrf.inputs.values import refuse_masked, short_list, short_repr
-from treecrf.utils.scipy_sparse import sparse
+from treecrf.inputs.offsets import position_name
 
 # Maximum number of labels that an error names.
 MAX_NAMED = 3
@@ -88,6 +80,8 @@ class Transitions:
 
     def check(self, codes: np.ndarray, offsets: np.ndarray, classes: np.ndarray) -> None:
         """Check label sequences; the error names the first forbidden label."""
+        from treecrf.inputs.schemes import find_forbidden
+
         broken = find_forbidden(codes, offsets, classes, self.follows, self.ends)
         if broken is not None:
             raise ValueError(f"{broken} is forbidden by transitions")
@@ -203,29 +197,10 @@ def labels_reaching_end(
     return reaching
 
 
-def check_possible(
-    transitions: Any,
-    order: int,
-    classes: np.ndarray,
-    offsets: np.ndarray,
-    allowed: np.ndarray | None,
-) -> None:
-    """Raise ValueError if a sequence has no label sequence under ``transitions`` and masks.
-
-    Sequences may be empty. All data are in the direction of the input.
-    """
-    rules = as_transitions(transitions, classes, order)
-    numbers = np.flatnonzero(np.diff(offsets))
-    if rules is None or not len(numbers):
-        return
-    possible = rules.follows[-1] & rules.reaching_starts(offsets, allowed)
-    dead = ~possible.any(axis=1)
-    if dead.any():
-        raise rules.impossible(int(numbers[np.argmax(dead)]), classes, offsets, allowed)
-
-
 def _names_of(labels: np.ndarray, classes: np.ndarray) -> str:
     """Name the labels in a mask."""
+    from treecrf.inputs.values import short_list
+
     if labels.all():
         return "any label"
     return short_list(list(map(repr, classes[labels].tolist())), MAX_NAMED, " or ")
@@ -241,114 +216,6 @@ def _by_distance(follows: np.ndarray, ends: np.ndarray, n: int) -> np.ndarray:
     return np.array(rows)
 
 
-def as_transitions(transitions: Any, classes: np.ndarray, order: int) -> Transitions | None:
-    """Check the parameter ``transitions``: the name of rules, a dict of labels, or a matrix."""
-    if transitions is None:
-        return None
-    if order == 0:
-        raise ValueError("transitions with order=0; expected order 1 or higher")
-    if isinstance(transitions, str):
-        return _rules(transitions, classes)
-    n = len(classes)
-    if isinstance(transitions, dict):
-        return Transitions(_named_pairs(transitions, classes), np.ones(n, dtype=bool))
-    refuse_masked(transitions, "transitions")
-    refuse_other_labels(transitions, classes, "transitions", are_pairs=True)
-    try:
-        table = np.asarray(transitions)
-    except ValueError:
-        raise ValueError("transitions has rows of different lengths; expected a matrix") from None
-    if table.shape not in ((n, n), (n + 1, n)):
-        raise ValueError(
-            f"transitions has the shape {table.shape}; expected ({n}, {n}) or ({n + 1}, {n}): a "
-            f"row for each of the labels {classes.tolist()}, and optionally one for the start; or "
-            "a dict with the labels that may follow each label"
-        )
-    table = _booleans(table, "transitions")
-    every = np.ones(n, dtype=bool)
-    if len(table) == n:
-        table = np.vstack([table, every])
-    return Transitions(table, every)
-
-
-def _named_pairs(table: dict, classes: np.ndarray) -> np.ndarray:
-    """Return the pairs that a dict allows, with the labels that may follow each of its labels.
-
-    All labels may follow one that is not in the dict. The key None stands for the start.
-    """
-    indices = {label: k for k, label in enumerate(classes.tolist())}
-    n = len(indices)
-    follows = np.ones((n + 1, n), dtype=bool)
-    for before, after in table.items():
-        if before is not None and before not in indices:
-            raise ValueError(
-                f"transitions has the key {short_repr(before)}; expected one of the labels "
-                f"{list(indices)}, or None for the start"
-            )
-        if not isinstance(after, SETS) and not _is_row(after):
-            wrong = [after]
-        else:
-            wrong = [v for v in after if not isinstance(v, Hashable) or v not in indices]
-        if wrong:
-            raise ValueError(
-                f"transitions: {before!r} is followed by {short_repr(wrong[0])}; expected a list "
-                f"of labels in {list(indices)}"
-            )
-        row = n if before is None else indices[before]
-        follows[row] = np.isin(np.arange(n), [indices[label] for label in after])
-    return follows
-
-
-def _booleans(table: np.ndarray, what: str) -> np.ndarray:
-    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
-        raise ValueError(f"{what} has other values than True and False")
-    return table.astype(bool)
-
-
-def _rules(name: str, classes: np.ndarray) -> Transitions:
-    letters = letters_of(name)
-    tags = []
-    for label in classes.tolist():
-        tag = split_tag(label, letters)
-        if tag is None:
-            raise ValueError(
-                f'transitions="{name}": the label {label!r} is neither O nor of the form '
-                + ", ".join(f"{x}-X" for x in letters if x != "O")
-            )
-        tags.append(tag)
-    return Transitions(*tag_transitions(name, tags))
-
-
-def as_allowed(
-    allowed: Any,
-    known: Any,
-    classes: np.ndarray,
-    offsets: np.ndarray,
-    segmentation: Segmentation | None = None,
-) -> np.ndarray | None:
-    """Check allowed labels, as masks or by name, and known labels, and combine them to one mask.
-
-    There is an item for each sequence, or one for a long table.
-    """
-    if allowed is None and known is None:
-        return None
-    mask = np.ones((offsets[-1], len(classes)), dtype=bool)
-    for name, items, what, restrict in (
-        ("allowed", allowed, "masks or sets of labels", _restrict),
-        ("known", known, "label sequences", _keep),
-    ):
-        if items is None:
-            continue
-        sequence_items = (segmentation or Segmentation()).items(items, offsets, name, what)
-        for i, item in enumerate(sequence_items):
-            if item is not None:
-                restrict(mask[offsets[i] : offsets[i + 1]], item, classes, i)
-    without = ~mask.any(axis=1)
-    if without.any():
-        raise ValueError(f"{position_name(int(np.argmax(without)), offsets)}: no label is allowed")
-    return mask
-
-
 def check_allowed(
     allowed: np.ndarray, codes: np.ndarray, classes: np.ndarray, offsets: np.ndarray
 ) -> None:
@@ -358,137 +225,3 @@ def check_allowed(
         p = int(np.argmax(broken))
         label = classes[codes[p]].item()
         raise ValueError(f"{position_name(p, offsets)}: {label!r} is forbidden by allowed")
-
-
-def check_labels(
-    transitions: Any,
-    order: int,
-    classes: np.ndarray,
-    codes: np.ndarray,
-    offsets: np.ndarray,
-    allowed: np.ndarray | None = None,
-) -> None:
-    """Check label sequences against the parameter ``transitions`` and a mask of `as_allowed`."""
-    rules = as_transitions(transitions, classes, order)
-    if rules is not None:
-        rules.check(codes, offsets, classes)
-    if allowed is not None:
-        check_allowed(allowed, codes, classes, offsets)
-
-
-def _restrict(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
-    """Apply the argument ``allowed`` of one sequence: a mask, or the labels of each position."""
-    if _has_labels(item):
-        _restrict_to_labels(mask, item, classes, i)
-        return
-    expected = (
-        f"expected a mask of shape {mask.shape}, or for each position None or the set of its "
-        f"labels, such as {{{classes[0].item()!r}}}"
-    )
-    refuse_masked(item, f"sequence {i}: allowed")
-    refuse_other_labels(item, classes, f"allowed of sequence {i}")
-    try:
-        table = np.asarray(item)
-    except ValueError:
-        raise ValueError(
-            f"sequence {i}: allowed has rows of different lengths; {expected}"
-        ) from None
-    if not len(mask) and not table.size:
-        return
-    if table.shape != mask.shape:
-        raise ValueError(f"sequence {i}: allowed has the shape {table.shape}; {expected}")
-    mask &= _booleans(table, f"sequence {i}: allowed")
-
-
-def _has_labels(item: Any) -> bool:
-    """Return whether positions have sets, strings or None, instead of the rows of a mask."""
-    if hasattr(item, "__array__"):
-        item = np.asarray(item)
-        if item.dtype.kind in "biuf":
-            return False
-    if not _is_iterable(item):
-        return False
-    kinds = (str, *SETS)
-    return any(
-        position is None
-        or isinstance(position, kinds)
-        or (_is_row(position) and len(position) > 0 and isinstance(position[0], str))
-        for position in item
-    )
-
-
-def _is_iterable(item: Any) -> bool:
-    return isinstance(item, Iterable) and not sparse.issparse(item) and getattr(item, "ndim", 1) > 0
-
-
-def _is_row(position: Any) -> bool:
-    is_array = isinstance(position, np.ndarray) and position.ndim == 1
-    return is_array or isinstance(position, (list, tuple))
-
-
-def _restrict_to_labels(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
-    if hasattr(item, "__array__"):
-        item = np.asarray(item)
-    positions = list(item)
-    if len(positions) != len(mask):
-        raise ValueError(
-            f"sequence {i}: allowed has labels for {len(positions)} positions; expected {len(mask)}"
-        )
-    indices = {label: k for k, label in enumerate(classes.tolist())}
-    for t, labels in enumerate(positions):
-        if labels is None:
-            continue
-        if not isinstance(labels, SETS) and not _is_row(labels):
-            raise ValueError(
-                f"sequence {i}, position {t}: allowed is {short_repr(labels)}; expected a set or a "
-                "list of labels, or None if all are allowed"
-            )
-        if _may_be_mask(labels, len(indices)):
-            raise ValueError(
-                f"sequence {i}, position {t}: allowed is {short_repr(labels)}, labels or a row of "
-                "a mask; expected sets of labels, or a mask with a row for every position"
-            )
-        is_possible = np.zeros(len(indices), dtype=bool)
-        for label in labels:
-            if not isinstance(label, Hashable) or label not in indices:
-                raise ValueError(
-                    f"sequence {i}, position {t}: allowed label {short_repr(label)} was not seen "
-                    f"in training; expected labels in {list(indices)}"
-                )
-            is_possible[indices[label]] = True
-        mask[t] &= is_possible
-
-
-def _may_be_mask(labels: Any, n_classes: int) -> bool:
-    """Return whether the labels of a position may also be meant as a row of a mask."""
-    if isinstance(labels, SETS) or len(labels) != n_classes:
-        return False
-    return all(isinstance(x, numbers.Number | np.bool_) and x in (0, 1) for x in labels)
-
-
-def _keep(mask: np.ndarray, item: Any, classes: np.ndarray, i: int) -> None:
-    if not isinstance(item, str) and not _is_iterable(item):
-        raise TypeError(
-            f"sequence {i}: known is of type {type(item).__name__}; expected a list of labels, "
-            "None where they are unknown"
-        )
-    if isinstance(item, (str, Iterator)):
-        labels = list(item)
-    else:
-        labels = read_column(item).objects()
-    if len(labels) != len(mask):
-        raise ValueError(f"sequence {i}: {len(labels)} known labels for {len(mask)} positions")
-    indices = {label: k for k, label in enumerate(classes.tolist())}
-    for t, label in enumerate(labels):
-        if label is None:
-            continue
-        if isinstance(label, SETS) or _is_row(label):
-            raise ValueError(
-                f"sequence {i}, position {t}: known label {short_repr(label)} is a collection; "
-                "expected one label, or None; allowed= takes sets of labels"
-            )
-        if not isinstance(label, Hashable) or label not in indices:
-            raise ValueError(
-                f"sequence {i}, position {t}: known label {label!r} was not seen in training"
-            )
-        mask[t] &= np.arange(len(classes)) == indices[label]

@@ -35,7 +35,8 @@ from treecrf.inputs.large.table_sources import HEAD_BYTES, SEPARATORS, Source
 from treecrf.inputs.large.tables import table_file
 from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
 from treecrf.inputs.paths import FORMAT_OF_ENDING, UTF_16_MARKS
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, Sequences
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
+from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import CategoryEncoder, refuse_infinite, string_array
 from treecrf.utils.scipy_sparse import sparse
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from treecrf.cli.options import add_count, loaded_model
-from treecrf.inputs.sequences import KINDS
+from treecrf.inputs.schema import KINDS
 from treecrf.inputs.values import short_list
 from treecrf.inspection import strongest_rules, strongest_weights
 from treecrf.inspection.fitted import has_trees

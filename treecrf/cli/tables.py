@@ -35,8 +35,10 @@ from treecrf.inputs.large.table_sources import (
     temporary_space,
 )
 from treecrf.inputs.large.tables import feature_columns
-from treecrf.inputs.offsets import Segmentation, split_sequences
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, KINDS, NUMBER, InputSchema, Sequences
+from treecrf.inputs.offsets import split_sequences
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, KINDS, NUMBER, InputSchema
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import (
     CategoryEncoder,
     refuse_infinite,

@@ -35,7 +35,8 @@ from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.large.scratch import check_folder
 from treecrf.inputs.large.table_sources import STANDARD, Source
 from treecrf.inputs.large.tables import TableReader, open_tables
-from treecrf.inputs.offsets import Segmentation, split_sequences
+from treecrf.inputs.offsets import split_sequences
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.learner import SequenceLearner

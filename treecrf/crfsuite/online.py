@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.lattice import Lattice
+from treecrf.learners.linear.lattices import pair_scores
 from treecrf.learners.linear.model import WeightLayout
-from treecrf.learners.linear.scores import pair_scores
 from treecrf.utils.threads import Threads
 
 

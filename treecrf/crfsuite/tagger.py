@@ -14,7 +14,7 @@ import numpy as np
 
 from treecrf.crfsuite.dump import ParsedDump
 from treecrf.crfsuite.items import attributes_in
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.registry import load
 from treecrf.utils.threads import Threads
 

@@ -37,7 +37,7 @@ from treecrf.inputs.columns import order_of
 from treecrf.inputs.data_warnings import warn_of_columns_in_use
 from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.forms import is_frame
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import closest_name, column_names
 from treecrf.learners.base.callbacks import as_callbacks
 from treecrf.learners.base.fitted import fitted_model

@@ -15,8 +15,8 @@ from treecrf.dask.cluster import Cluster, WorkersLostError
 from treecrf.dask.partitions import DaskPartitions
 from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.large.table_sources import find_files, import_pyarrow, naming
-from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.paths import TEXT_ENDINGS, are_paths
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import closest_name, column_names, require_different_names
 from treecrf.utils.partitions import PerPartition
 

@@ -6,7 +6,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, qsort, realloc
 from libc.string cimport memcpy
 
-from treecrf.inputs.sequences import CATEGORY, NUMBER
+from treecrf.inputs.schema import CATEGORY, NUMBER
 
 cdef enum:
     # Rows that are searched at the same time, which hides the latency of comparisons.

@@ -303,3 +303,14 @@ def _move(
         list_ids=new_ids[encoded.list_ids[stay]].astype(np.int32),
         n_ids=moved.n_all_ids,
     )
+
+
+def missing_values(
+    layout: ColumnLayout, columns: np.ndarray, values: np.ndarray | int
+) -> np.ndarray:
+    """Return the code of a value that is missing to each test, or its listed id; -1 for none."""
+    is_never_missing = (columns == BOUNDARY) | (values == MISSING)
+    real = np.maximum(columns, 0)
+    in_codes = layout.storage[real] == CODES
+    codes_or_ids = np.where(in_codes, layout.missing_codes[real], layout.missing_ids[real])
+    return np.where(is_never_missing, -1, codes_or_ids).astype(np.int32)

@@ -13,14 +13,13 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treecrf.encoding._codes import ColumnCodes, write_dense, write_sparse
 from treecrf.encoding.column_layout import CODES, ColumnLayout, make_layout
-from treecrf.encoding.column_order import order_by_bins
-from treecrf.encoding.columns import MAX_BINS, BinLimits, Columns, learn_columns, margins_in
+from treecrf.encoding.columns import MAX_BINS, BinLimits, Columns
 from treecrf.encoding.encoded import (
     EncodedSequences,
     RowLayout,
@@ -29,12 +28,16 @@ from treecrf.encoding.encoded import (
     window_within,
 )
 from treecrf.encoding.imputation import FILLED, Imputation, imputed, learn_imputation
-from treecrf.encoding.sequence_keys import Content
-from treecrf.inputs.sequences import Description, InputSchema, Sequences, as_category
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.symbols import as_category
 from treecrf.utils.model_file import Section, as_section, require
-from treecrf.utils.partitions import InMemory, Partitions
 from treecrf.utils.scipy_sparse import sparse
 from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.encoding.sequence_keys import Content
+    from treecrf.inputs.sequences import Description, Sequences
+    from treecrf.utils.partitions import Partitions
 
 # How missing values are handled: by the trees, or by imputation.
 METHODS = ("weighting", "weighting-only", "surrogate", *FILLED)
@@ -84,6 +87,9 @@ class Encoder(Windowed):
 
     def fit(self, sequences: Sequences, seed: int = 0) -> Encoder:
         """Learn categories and thresholds, and choose the storage of each column."""
+        from treecrf.inputs.sequences import Description
+        from treecrf.utils.partitions import InMemory
+
         return self.fit_parts(InMemory(sequences), Description.of(sequences), seed)
 
     def fit_parts(
@@ -98,6 +104,8 @@ class Encoder(Windowed):
         ``seed`` chooses the positions from which quantiles are computed, if there are many. With
         ``contents``, which of equally good tests is used does not depend on the order of columns.
         """
+        from treecrf.encoding.learned_columns import learn_columns
+
         schema = described.schema
         imputation = None
         if self.missing in FILLED:
@@ -336,6 +344,8 @@ def _order_of_columns(contents: Partitions | None, columns: Columns) -> np.ndarr
     """Return the columns by their content, if it is known, else by their numbers."""
     if contents is None:
         return np.arange(len(columns))
+    from treecrf.encoding.column_order import order_by_bins
+
     return order_by_bins(contents, columns)
 
 
@@ -358,4 +368,6 @@ def _joined_lists(
 
 
 def _margins_in(sequences: Sequences, encoder: Encoder) -> np.ndarray:
+    from treecrf.encoding.learned_columns import margins_in
+
     return margins_in(encoder.prepared(sequences), encoder.columns)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treecrf.encoding.columns import columns_with_missing, count_missing
-from treecrf.inputs.sequences import (
-    BOOLEAN,
-    ConvertedSequences,
-    Description,
-    InputSchema,
-    Sequences,
-    as_category,
-)
+from treecrf.inputs.schema import BOOLEAN, InputSchema
+from treecrf.inputs.symbols import as_category
 from treecrf.utils.exact import from_integers, integer_parts
 from treecrf.utils.model_file import check_indices, require
-from treecrf.utils.partitions import Partitions
 from treecrf.utils.scipy_sparse import sparse
+
+if TYPE_CHECKING:
+    from treecrf.inputs.sequences import Description, Sequences
+    from treecrf.utils.partitions import Partitions
 
 IMPUTE = "impute"
 INDICATOR = "indicator"
@@ -109,6 +106,8 @@ def _form_of_table(form: str) -> str:
 
 def imputed(base: Sequences, imputation: Imputation, schema: InputSchema) -> Sequences:
     """Return sequences with imputed values, followed by the indicator columns."""
+    from treecrf.inputs.sequences import ConvertedSequences
+
     return ConvertedSequences(
         form=_form_of_table(base.form),
         offsets=base.offsets,

@@ -12,7 +12,7 @@ import numpy as np
 from treecrf.encoding.column_layout import BOUNDARY, LISTS, MISSING
 from treecrf.encoding.columns import Column
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
-from treecrf.inputs.sequences import InputSchema
+from treecrf.inputs.schema import InputSchema
 
 Test = tuple[int, int, int]
 

@@ -30,7 +30,9 @@ from treecrf.encoding._fingerprints import (
     hash_sparse,
 )
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.inputs.sequences import CHARACTER, MAX_TABLE, InputSchema, Sequences
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.symbols import CHARACTER, MAX_TABLE
 from treecrf.utils.hashing import mix, ranks_of_equals
 from treecrf.utils.partitions import InMemory, Partitions
 from treecrf.utils.scipy_sparse import sparse

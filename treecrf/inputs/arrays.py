@@ -22,19 +22,11 @@ from treecrf.inputs.columns import (
     table_of,
 )
 from treecrf.inputs.forms import FORMS, describe
-from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
+from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.raw_column import are_exact, is_series, joined_exactly, read_column
-from treecrf.inputs.sequences import (
-    BOOLEAN,
-    CATEGORY,
-    NUMBER,
-    TYPES,
-    InputSchema,
-    ListedSequences,
-    LongSequences,
-    Sequences,
-    column_name,
-)
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import TYPES, ListedSequences, LongSequences, Sequences
 from treecrf.inputs.values import (
     FLOATS,
     IGNORE_OVERFLOW,

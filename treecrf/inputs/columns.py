@@ -11,16 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from treecrf.inputs.offsets import position_name
-from treecrf.inputs.sequences import (
-    BOOLEAN,
-    CATEGORY,
-    NUMBER,
-    TYPES,
-    ColumnTable,
-    InputSchema,
-    LongSequences,
-    column_name,
-)
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
+from treecrf.inputs.sequences import TYPES, ColumnTable, LongSequences
 from treecrf.inputs.values import (
     IGNORE_OVERFLOW,
     CategoryEncoder,

@@ -16,11 +16,10 @@ from treecrf.inputs.columns import quoted
 from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.inputs.offsets import position_name, split_sequences
 from treecrf.inputs.raw_column import read_column
+from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.inputs.sequences import (
-    CATEGORY,
     ColumnTable,
     Description,
-    InputSchema,
     ListedSequences,
     LongSequences,
     Sequences,

@@ -38,10 +38,12 @@ from treecrf.inputs.frames import (
     values_of,
 )
 from treecrf.inputs.labels import Labels, as_labels, refuse_other_labels
-from treecrf.inputs.offsets import Segmentation, position_name
+from treecrf.inputs.offsets import position_name
 from treecrf.inputs.paths import refuse_files
 from treecrf.inputs.raw_column import read_column
-from treecrf.inputs.sequences import InputSchema, ListedSequences, Sequences
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import ListedSequences, Sequences
 from treecrf.inputs.values import (
     as_list,
     find_missing,

@@ -17,8 +17,10 @@ from treecrf.inputs.columns import (
     sparse_table_of,
     table_of,
 )
-from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, LongSequences
+from treecrf.inputs.offsets import offsets_of, position_name
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import (
     UNSEEN,
     floats_of_codes,

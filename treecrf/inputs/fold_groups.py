@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.offsets import Segmentation, position_name
+from treecrf.inputs.offsets import position_name
 from treecrf.inputs.raw_column import read_column
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import CategoryEncoder, as_list, find_missing, short_repr
 
 EXPECTED = "the group of each sequence"

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.columns import CHUNK, ColumnReader, ColumnSpecs, ColumnValues, table_of
-from treecrf.inputs.sequences import BOOLEAN, NUMBER, LongSequences
+from treecrf.inputs.schema import BOOLEAN, NUMBER
+from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import IGNORE_OVERFLOW, first_infinite
 
 # The numbers of frames with at most this many rows are copied to one array, because finding a

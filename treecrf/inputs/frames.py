@@ -11,10 +11,11 @@ from treecrf.inputs.columns import ColumnSpecs, check_width, order_of
 from treecrf.inputs.data_warnings import warn_of_dropped_groups, warn_of_time
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frame_columns import read_parts
-from treecrf.inputs.offsets import Segmentation, refuse_missing_groups
 from treecrf.inputs.paths import refuse_files
 from treecrf.inputs.raw_column import are_exact
-from treecrf.inputs.sequences import InputSchema, LongSequences
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.segmentation import Segmentation, refuse_missing_groups
+from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import closest_name, column_names, index_columns, require_same_names
 
 

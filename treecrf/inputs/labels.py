@@ -12,8 +12,9 @@ import numpy as np
 from treecrf.inputs._dicts import are_plain
 from treecrf.inputs.data_warnings import warn_of_missing_labels, warn_of_similar_labels
 from treecrf.inputs.forms import is_frame
-from treecrf.inputs.offsets import Segmentation, offsets_of, position_name, split_sequences
+from treecrf.inputs.offsets import offsets_of, position_name, split_sequences
 from treecrf.inputs.raw_column import RawColumn, read_column
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import (
     as_list,
     characters,

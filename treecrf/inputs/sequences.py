@@ -6,12 +6,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain, count, pairwise, takewhile
+from itertools import chain, pairwise
 from typing import Any, Self
 
 import numpy as np
 
-from treecrf.inputs._dicts import StringCodes
 from treecrf.inputs.offsets import (
     offsets_of,
     positions_in_sequences,
@@ -19,125 +18,15 @@ from treecrf.inputs.offsets import (
     runs,
     split_sequences,
 )
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, KINDS, NUMBER, TYPES, InputSchema
+from treecrf.inputs.symbols import as_category
 from treecrf.inputs.values import characters, floats_of_codes
-from treecrf.utils.model_file import check_categories, check_counts, check_names, require
 from treecrf.utils.scipy_sparse import sparse
 
 # Approximate size of the pieces that are read at a time: few NumPy calls for many short sequences,
 # and little memory in addition to the input.
 PIECE_BYTES = 1 << 21
 SPARSE_ROW_BYTES = 256
-CHARACTER = np.dtype("U1")
-# Code points of characters that are looked up in a table; nearly all texts have no others.
-MAX_TABLE = 1 << 12
-# Kinds of columns.
-KINDS = ("boolean", "category", "number")
-BOOLEAN, CATEGORY, NUMBER = range(3)
-
-TYPES = {"U": "strings", "i": "integers"}
-
-
-@dataclass(frozen=True)
-class InputSchema:
-    """Form and columns of the training data of a model, required of all other input."""
-
-    form: str  # "symbols" or "table"
-    n_features: int  # number of columns
-    names: tuple[str, ...] | None  # of the columns; None if they have no names
-    kinds: np.ndarray  # indices into `KINDS`
-    categories: dict[int, np.ndarray]  # the sorted integers or strings; symbols are one column
-    # Whether a key that a dict lacks is a missing value, because the training data were data
-    # frames. After training on dicts it is 0, as in training.
-    absent_is_missing: bool = False
-
-    @cached_property
-    def known_strings(self) -> list[StringCodes | None]:
-        """Codes of the categories of each column of strings; kept, because it takes long."""
-        known: list[StringCodes | None] = [None] * self.n_features
-        for j, values in self.categories.items():
-            if values.dtype.kind == "U":
-                known[j] = StringCodes(values.tolist())
-        return known
-
-    @cached_property
-    def vectors(self) -> dict[str, np.ndarray]:
-        """The keys of dicts that may hold vectors, and the columns of their values.
-
-        The values of a vector with the key ``key`` have the names ``key[0]``, ``key[1]``, ...
-        """
-        if self.names is None:
-            return {}
-        numbers = {self.names[j]: j for j in np.flatnonzero(self.kinds == NUMBER).tolist()}
-        vectors = {}
-        for key in [name.removesuffix("[0]") for name in numbers if name.endswith("[0]")]:
-            parts = takewhile(numbers.__contains__, (f"{key}[{i}]" for i in count()))
-            vectors[key] = np.array([numbers[part] for part in parts])
-        return vectors
-
-    @cached_property
-    def known_symbols(self) -> frozenset:
-        """The symbols of the training data; kept, because it takes long."""
-        return frozenset(self.categories[0].tolist())
-
-    @cached_property
-    def is_categorical(self) -> bool:
-        """Whether all columns are categories."""
-        return bool((self.kinds == CATEGORY).all())
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without the codes."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    def check_form(self, form: str) -> None:
-        """Raise TypeError for symbols if the model was trained on tables, or the reverse."""
-        form_of_x = "symbols" if form == "symbols" else "table"
-        if form_of_x != self.form:
-            plural = {"symbols": "symbols", "table": "tables"}
-            raise TypeError(
-                f"X holds {plural[form_of_x]}, but the model was trained on {plural[self.form]}"
-            )
-
-    def check_symbols(self, dtype: np.dtype) -> None:
-        """Raise TypeError for strings if the model was trained on integers, or the reverse."""
-        kind = self.categories[0].dtype.kind
-        if dtype.kind != kind:
-            raise TypeError(
-                f"the symbols of X are {TYPES[dtype.kind]}, but the model was trained on "
-                f"{TYPES[kind]}"
-            )
-
-    def check_width(self, n_features: int) -> None:
-        """Raise ValueError for another number of columns."""
-        if n_features != self.n_features:
-            raise ValueError(
-                f"X has {n_features} features, the model was trained with {self.n_features}"
-            )
-
-    def check(self) -> None:
-        """Raise ValueError unless the parts fit together, such as those of a saved model."""
-        n = self.n_features
-        kinds = self.kinds
-        require(self.form in ("symbols", "table"), "form")
-        check_counts(n)
-        require(n > 0 and (self.form == "table" or n == 1), "columns")
-        check_names(self.names, n)
-        require(kinds.shape == (n,) and kinds.dtype == np.uint8, "columns")
-        require((kinds < len(KINDS)).all(), "columns")
-        require(self.form == "table" or kinds[0] == CATEGORY, "columns")
-        require(isinstance(self.absent_is_missing, bool), "columns")
-        for values in self.categories.values():
-            check_categories(values)
-
-    def column(self, j: int) -> str:
-        """Name of a column in error messages."""
-        return column_name(self.names, j)
-
-
-def column_name(names: tuple[str, ...] | None, j: int) -> str:
-    """Name of a column in error messages."""
-    if names is None:
-        return f"feature {j}"
-    return f"column {names[j]!r}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,28 +221,6 @@ class Description:
 def _description(sequences: Sequences, categories: dict[int, np.ndarray]) -> dict:
     names = Sequences.__dataclass_fields__
     return {name: getattr(sequences, name) for name in names} | {"categories": categories}
-
-
-def indices_of(values: np.ndarray, symbols: np.ndarray) -> np.ndarray:
-    """Return the indices of values among sorted symbols; ``len(symbols)`` for all others."""
-    if not len(symbols):
-        return np.zeros(len(values), dtype=np.intp)
-    if values.dtype == symbols.dtype == CHARACTER:
-        points = values.view(np.uint32)
-        known = symbols.view(np.uint32)
-        last = max(int(points.max(initial=0)), int(known[-1]))
-        if last < MAX_TABLE:
-            codes = np.full(last + 1, len(known), dtype=np.intp)
-            codes[known] = np.arange(len(known))
-            return codes[points]
-    indices = np.minimum(np.searchsorted(symbols, values), len(symbols) - 1)
-    return np.where(symbols[indices] == values, indices, len(symbols))
-
-
-def as_category(values: np.ndarray, symbols: np.ndarray) -> np.ndarray:
-    """Make a table of one category: indices among the symbols from 1, and 0 for all others."""
-    ranks = np.append(np.arange(1.0, len(symbols) + 1), 0.0)
-    return ranks[indices_of(values, symbols)][:, np.newaxis]
 
 
 def _column(table: Any, j: int) -> np.ndarray:

@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from decimal import Decimal
-from difflib import get_close_matches
 from itertools import repeat, takewhile
 from numbers import Integral
 from typing import Any
@@ -173,6 +172,8 @@ def closest_name(name: str, names: Iterable) -> str:
     strings = [known for known in names if isinstance(known, str)]
     if not strings:
         return ", whose columns have no names"
+    from difflib import get_close_matches  # for errors only
+
     similar = get_close_matches(name, strings, 1)
     guess = ""
     if similar:

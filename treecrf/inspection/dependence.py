@@ -18,7 +18,8 @@ from treecrf.encoding.encoded import EncodedSequences, chained
 from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.encoding.names import bracketed, feature_names
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, NUMBER, InputSchema, Sequences
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted import (
     CheckedData,

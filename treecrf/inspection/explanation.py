@@ -13,8 +13,10 @@ from treecrf.encoding.column_layout import BOUNDARY
 from treecrf.encoding.names import bracketed, feature_in_test, label_or_none, value_text
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import label_column
-from treecrf.inputs.offsets import Segmentation, split_sequences
-from treecrf.inputs.sequences import BOOLEAN, CATEGORY, Sequences
+from treecrf.inputs.offsets import split_sequences
+from treecrf.inputs.schema import BOOLEAN, CATEGORY
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import CheckedData, check_model, code_of, integer_between, window_of
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model

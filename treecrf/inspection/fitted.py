@@ -15,7 +15,8 @@ from treecrf.encoding.names import conjunction, name_of_label_test, name_of_labe
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import encode_labels
-from treecrf.inputs.offsets import Segmentation, reversed_positions, split_sequences
+from treecrf.inputs.offsets import reversed_positions, split_sequences
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import as_list
 from treecrf.learners.base.classifier import SequenceClassifier

@@ -12,8 +12,9 @@ import numpy as np
 from treecrf.chains.lattice import MAX_BYTES, Lattice
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import as_groups, column_of, without_columns
-from treecrf.inputs.offsets import Segmentation, positions_in_sequences
+from treecrf.inputs.offsets import positions_in_sequences
 from treecrf.inputs.schemes import TAG
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import closest_name, column_names
 from treecrf.inspection.fitted import CheckedData, check_model, group_values
 from treecrf.inspection.scores import lattices_of

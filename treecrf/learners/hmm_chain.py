@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.contexts import check_order
-from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences, indices_of
+from treecrf.inputs.schema import CATEGORY, InputSchema
+from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.symbols import indices_of
 from treecrf.learners.base.chain import FittedChain
 from treecrf.utils.model_file import check_classes, check_counts, is_ascending, require
 from treecrf.utils.threads import Threads

@@ -17,8 +17,8 @@ from treecrf.inputs.dataset import as_weights
 from treecrf.inputs.forms import describe, is_frame
 from treecrf.inputs.frames import concatenated
 from treecrf.inputs.labels import as_labels
-from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.raw_column import joined_exactly
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.utils.validation import DocumentationLink
 
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.labels import label_array, label_kind
-from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.schemes import TAG
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import as_list, short_repr
 from treecrf.utils.typing import LabelsLike
 from treecrf.utils.validation import documented

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtr, chdtrc
 from sklearn.utils import Bunch, check_random_state
 
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.metrics.common import listed_labels, positions, sequences
 from treecrf.metrics.scores import token_accuracy_score
 from treecrf.utils.typing import LabelsLike

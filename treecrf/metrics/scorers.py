@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import _MetadataRequester
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import column_of, label_column
 from treecrf.inputs.labels import count_labeled
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.metrics.scores import (
     sequence_accuracy_score,
     span_f1_score,

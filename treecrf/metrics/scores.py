@@ -19,7 +19,7 @@ from sklearn.metrics import (
 )
 
 from treecrf.inputs.labels import label_kind
-from treecrf.inputs.offsets import Segmentation, offsets_of, position_name
+from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.schemes import (
     SCHEME_NAMES,
     find_forbidden,
@@ -28,6 +28,7 @@ from treecrf.inputs.schemes import (
     split_tag,
     tag_transitions,
 )
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.metrics.common import check_average, positions, sequences, span_score, token_score
 from treecrf.utils.typing import LabelsLike
 

@@ -12,7 +12,7 @@ import numpy as np
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import label_column, rows_of
 from treecrf.inputs.labels import encode_labels
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import as_list, column_names, find_missing, short_list, short_repr
 from treecrf.inspection.fitted import CheckedData, check_model, group_values
 from treecrf.inspection.spans import SpanRules, find_spans, without_times

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.inputs.forms import is_frame
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.stream import Stream, copied_row
 from treecrf.learners.per_sequence import PerSequence

@@ -21,8 +21,10 @@ from treecrf.inputs.column_names import NO_NAMES, ColumnNames
 from treecrf.inputs.dataset import RawData, as_sequences
 from treecrf.inputs.forms import are_dicts, is_empty_list, is_frame
 from treecrf.inputs.frames import as_groups, group_column, segmentation_of, without_columns
-from treecrf.inputs.offsets import Segmentation, position_name, split_sequences
-from treecrf.inputs.sequences import CATEGORY, InputSchema, Sequences
+from treecrf.inputs.offsets import position_name, split_sequences
+from treecrf.inputs.schema import CATEGORY, InputSchema
+from treecrf.inputs.segmentation import Segmentation
+from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import closest_name, short_repr
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import DocumentationLink

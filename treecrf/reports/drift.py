@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import ks_2samp
 
-from treecrf.inputs.sequences import CATEGORY, Sequences
+from treecrf.inputs.schema import CATEGORY
+from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import column_values
 
 # Columns that are listed, those that differ the most.

@@ -9,7 +9,7 @@ import numpy as np
 
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.labels import encode_labels
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import check_model, group_values
 from treecrf.learners.base.classifier import SequenceClassifier

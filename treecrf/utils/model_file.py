@@ -15,8 +15,6 @@ import json
 import math
 import os
 import re
-import secrets
-import shutil
 import stat
 import struct
 import zipfile
@@ -288,6 +286,9 @@ def replace_file(path: str | PathLike, content: bytes) -> None:
     A link stays and its target is replaced. The permissions of an existing file remain. Whatever
     happens, the path holds the old or the new content. A device, for example, raises OSError.
     """
+    import secrets
+    import shutil
+
     target = os.path.realpath(os.fsdecode(path))
     exists = False
     with contextlib.suppress(FileNotFoundError):

@@ -10,15 +10,17 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property
 from itertools import chain, islice, pairwise
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # More parts than threads, because the cost of parts varies.
 PARTS_PER_THREAD = 4
@@ -106,6 +108,8 @@ class Threads(AbstractContextManager["Threads"]):
     def _started(self) -> ThreadPoolExecutor:
         """Return the pool, which starts only if it is used."""
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # and logging, which takes long
+
             self._pool = ThreadPoolExecutor(self.n_threads)
         return self._pool
 

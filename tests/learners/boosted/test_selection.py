@@ -20,7 +20,7 @@ from treecrf import (
     TreeMEMM,
     load,
 )
-from treecrf.chains.constraints import as_transitions
+from treecrf.chains.transitions import as_transitions
 from treecrf.learners.base.history import Stopping
 from treecrf.learners.boosted import folds, race, selection, training
 from treecrf.learners.boosted.folds import N_FOLDS, in_blocks, make_folds

@@ -29,7 +29,7 @@ from treecrf import (
 )
 from treecrf.encoding import columns
 from treecrf.encoding.encoder import METHODS
-from treecrf.inputs.sequences import InputSchema
+from treecrf.inputs.schema import InputSchema
 from treecrf.learners.boosted import engines, selection, starts
 
 SMALL = {

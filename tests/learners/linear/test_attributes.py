@@ -11,7 +11,7 @@ from scipy import sparse
 
 from treecrf import LinearCRF
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.linear.attributes import WindowAttributes
 
 NAN = float("nan")

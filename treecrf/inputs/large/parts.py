@@ -23,17 +23,9 @@ from treecrf.inputs.forms import is_empty, is_empty_list
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, find_classes, label_kind
 from treecrf.inputs.raw_column import read_column
-from treecrf.inputs.sequences import (
-    BOOLEAN,
-    CATEGORY,
-    NUMBER,
-    TYPES,
-    Description,
-    InputSchema,
-    Sequences,
-    as_category,
-    column_name,
-)
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
+from treecrf.inputs.sequences import TYPES, Description, Sequences
+from treecrf.inputs.symbols import as_category
 from treecrf.inputs.values import short_repr
 from treecrf.utils.scipy_sparse import sparse
 

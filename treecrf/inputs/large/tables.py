@@ -46,8 +46,9 @@ from treecrf.inputs.large.table_sources import (
     separator_hint,
     table_of_batches,
 )
-from treecrf.inputs.offsets import Segmentation, offsets_of, runs
+from treecrf.inputs.offsets import offsets_of, runs
 from treecrf.inputs.paths import FORMAT_OF_ENDING, are_batches, are_tables
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.values import (
     closest_name,
     column_names,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treecrf.chains.constraints import Constraints, as_transitions
+from treecrf.chains.constraints import Constraints, Transitions
 from treecrf.chains.lattice import Lattice
-from treecrf.chains.partial_labels import label_paths
-from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.offsets import Segmentation
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.schema import InputSchema
 from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.inputs.segmentation import Segmentation
+    from treecrf.inputs.sequences import Sequences
 
 
 @dataclass(kw_only=True)
@@ -64,6 +65,8 @@ class FittedChain(ABC):
 
     def read(self, X: Any, segmentation: Segmentation) -> Sequences:
         """Check sequences against the training data."""
+        from treecrf.inputs.dataset import as_sequences
+
         return as_sequences(X, self.schema, segmentation)
 
     # Lattices
@@ -73,9 +76,18 @@ class FittedChain(ABC):
         """Number of scores of a position in a lattice; 0 if lattices are never cut."""
         return len(self.classes) ** (self.order + 1)
 
+    @property
+    def rules(self) -> Transitions | None:
+        """The labels that may follow each other; None without the parameter ``transitions``."""
+        if self.transitions is None:
+            return None
+        from treecrf.chains.transitions import as_transitions
+
+        return as_transitions(self.transitions, self.classes, self.order)
+
     def constraints(self, offsets: np.ndarray, masks: np.ndarray | None = None) -> Constraints:
         """Make constraints from the parameter ``transitions`` and from masks, if any."""
-        rules = as_transitions(self.transitions, self.classes, self.order)
+        rules = self.rules
         return Constraints.of(rules, self.classes, offsets, masks, self.is_backward)
 
     def constrained(
@@ -101,8 +113,10 @@ class FittedChain(ABC):
         self, sequences: Sequences, candidates: np.ndarray, threads: Threads
     ) -> np.ndarray:
         """Compute logarithms of the probability that all labels are among the candidates."""
+        from treecrf.chains.partial_labels import label_paths
+
         offsets = sequences.offsets
-        rules = as_transitions(self.transitions, self.classes, self.order)
+        rules = self.rules
         if rules is not None and self.is_backward:
             rules = rules.reversed()
         codes, has_path = label_paths(candidates, rules, offsets)

@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.offsets import joined_arrays, offsets_of
-from treecrf.inputs.sequences import (
-    NUMBER,
-    Description,
-    InputSchema,
-    LongSequences,
-    Sequences,
-    as_category,
-)
+from treecrf.inputs.schema import NUMBER, InputSchema
+from treecrf.inputs.sequences import Description, LongSequences, Sequences
+from treecrf.inputs.symbols import as_category
 from treecrf.learners.base.training_data import OPTIONAL_ARRAYS, LabeledSequences
 from treecrf.utils.scipy_sparse import sparse
 

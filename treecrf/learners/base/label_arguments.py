@@ -10,7 +10,7 @@ import numpy as np
 
 from treecrf.inputs.dataset import as_init_scores
 from treecrf.inputs.labels import refuse_other_labels
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import is_huge
 

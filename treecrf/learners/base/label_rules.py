@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.partial_labels import completed, known_examples, unknown_labels
+from treecrf.chains.transitions import as_transitions, check_labels
 from treecrf.inputs.dataset import RawData, as_weights
 from treecrf.inputs.fold_groups import read_fold_groups
 from treecrf.inputs.labels import Labels

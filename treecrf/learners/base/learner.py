@@ -13,7 +13,7 @@ import numpy as np
 from treecrf.encoding.encoded import MAX_WINDOW
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
-from treecrf.inputs.sequences import InputSchema
+from treecrf.inputs.schema import InputSchema
 from treecrf.learners.base.callbacks import as_callbacks
 from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
 from treecrf.learners.base.label_rules import LabelRules

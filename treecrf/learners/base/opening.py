@@ -13,8 +13,8 @@ from typing import Any
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.forms import is_frame
 from treecrf.inputs.frames import segmentation_of
-from treecrf.inputs.offsets import Segmentation
 from treecrf.inputs.paths import are_tables
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.base.callbacks import Callback
 from treecrf.learners.base.reading import UnreadData, UnreadSequences
 

@@ -8,30 +8,23 @@ from datetime import date
 from functools import cached_property
 from itertools import chain as chained
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treecrf.chains.constraints import as_allowed, check_possible
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.column_names import ColumnNames
-from treecrf.inputs.data_warnings import (
-    warn_of_keys,
-    warn_of_names,
-    warn_of_unknown,
-    warn_of_unlabeled,
-)
-from treecrf.inputs.dataset import RawData, read_weights
-from treecrf.inputs.forms import is_frame
-from treecrf.inputs.frames import group_column, segmentation_of, without_columns
-from treecrf.inputs.labels import Labels, as_labels, check_kind
-from treecrf.inputs.offsets import Segmentation, reversed_positions, runs, split_sequences
-from treecrf.inputs.paths import are_batches
-from treecrf.inputs.sequences import Sequences
-from treecrf.inputs.values import column_names, stands_for_missing
+from treecrf.inputs.offsets import reversed_positions, runs, split_sequences
 from treecrf.learners.base.chain import FittedChain
-from treecrf.learners.base.label_arguments import cost_table, with_init_score
 from treecrf.utils.threads import Threads
+
+# Labels of a few short sequences need none of the modules that read other input. They are imported
+# where they are used, because this takes longer than labeling.
+if TYPE_CHECKING:
+    from treecrf.inputs.dataset import RawData
+    from treecrf.inputs.labels import Labels
+    from treecrf.inputs.segmentation import Segmentation
+    from treecrf.inputs.sequences import Sequences
 
 # Lattices whose scores take more bytes are computed run by run.
 MAX_BYTES = 1 << 26
@@ -67,6 +60,8 @@ def results_per_sequence(
 
 def accuracy_of(counts: Iterable[tuple[float, float, int, int]]) -> float:
     """Return the fraction of correct labels, given results of `Predictor.count_correct`."""
+    from treecrf.inputs.data_warnings import warn_of_unlabeled
+
     n_correct, n_known, n_unlabeled, n_positions = map(sum, zip(*counts, strict=True))
     if n_unlabeled == n_positions:
         raise ValueError("y holds no known labels")
@@ -78,6 +73,8 @@ def accuracy_of(counts: Iterable[tuple[float, float, int, int]]) -> float:
 
 def _is_one_group(X: Any, name: Any) -> bool:
     """Return whether X is a short data frame with one group in the column of this name."""
+    from treecrf.inputs.values import column_names
+
     if not isinstance(name, str) or len(X) > MAX_SHORT or name not in column_names(X):
         return False
     if not hasattr(X[name], "to_list"):
@@ -89,6 +86,8 @@ def _is_one_group(X: Any, name: Any) -> bool:
 
 def _is_plain_group(kind: type) -> bool:
     """Return whether values of a type are present, and equal only if they are one group."""
+    from treecrf.inputs.values import stands_for_missing
+
     return kind in (str, int) or (issubclass(kind, date) and not stands_for_missing(kind))
 
 
@@ -218,16 +217,23 @@ class Predictor:
         self, X: Any, lengths: Any, groups: Any, may_be_empty: bool = True
     ) -> Segmentation:
         """Return the sequences of X, by default from the column of groups in training."""
+        from treecrf.inputs.frames import segmentation_of
+
         if lengths is None and groups is None:
             groups = self.group_column(X)
         return segmentation_of(X, lengths, groups, may_be_empty)
 
     def group_column(self, X: Any) -> str | tuple[str, ...] | None:
         """Return the names of the groups in training, if X is one data frame with all of them."""
+        from treecrf.inputs.frames import group_column
+
         return group_column(X, self.columns.group)
 
     def labels_of(self, X: Any, y: Any) -> Any:
         """Return y, by default the name of the column of labels in training; TypeError without."""
+        from treecrf.inputs.forms import is_frame
+        from treecrf.inputs.values import column_names
+
         if y is not None:
             return y
         name = self.columns.label
@@ -244,6 +250,10 @@ class Predictor:
 
     def sequences(self, X: Any, segmentation: Segmentation) -> Sequences:
         """Check sequences against the training data, and warn of what is probably not meant."""
+        from treecrf.inputs.data_warnings import warn_of_keys, warn_of_names, warn_of_unknown
+        from treecrf.inputs.paths import are_batches
+        from treecrf.inputs.sequences import Sequences
+
         if isinstance(X, Iterator) and not are_batches(X):
             X = list(X)
         sequences = self.checked(X, segmentation)
@@ -256,6 +266,8 @@ class Predictor:
 
     def checked(self, X: Any, segmentation: Segmentation) -> Sequences:
         """Check sequences against the training data."""
+        from treecrf.inputs.frames import without_columns
+
         features = self.chain.schema.names
         # Tables often keep the columns of the labels and the groups.
         other_columns = self.columns.names - segmentation.group_columns
@@ -268,12 +280,16 @@ class Predictor:
         sequences = self.sequences(X, segmentation)
         if init_score is None:
             return sequences
+        from treecrf.learners.base.label_arguments import with_init_score
+
         return with_init_score(
             sequences, init_score, segmentation, self.chain.classes, self.init_score_error
         )
 
     def read_labeled(self, raw: RawData) -> tuple[Sequences, Labels]:
         """Check `resolved` sequences and labels, in the direction of the input."""
+        from treecrf.inputs.labels import as_labels
+
         sequences = self._scored_sequences(raw.X, raw.segmentation, raw.init_score)
         return sequences, as_labels(raw.y, sequences.offsets, raw.segmentation)
 
@@ -286,6 +302,10 @@ class Predictor:
         init_score: Any = None,
     ) -> tuple[Sequences, np.ndarray | None]:
         """Check sequences and masks of possible labels; return them in the chain's direction."""
+        from treecrf.chains.masks import as_allowed
+        from treecrf.chains.transitions import check_possible
+        from treecrf.inputs.segmentation import Segmentation
+
         segmentation = segmentation or Segmentation()
         sequences = self._scored_sequences(X, segmentation, init_score)
         chain = self.chain
@@ -410,6 +430,9 @@ class Predictor:
 
     def count_correct(self, raw: RawData) -> tuple[float, float, int, int]:
         """Return the weights of correct and known labels, and the numbers of unlabeled and all."""
+        from treecrf.inputs.dataset import read_weights
+        from treecrf.inputs.labels import check_kind
+
         raw = raw.resolved()
         sequences, labels = self.read_labeled(raw)
         known = slice(None) if labels.are_complete else labels.known
@@ -486,6 +509,8 @@ def best_codes(
     marginals = lattice.marginals()
     if decoding != "minimum_risk":
         return marginals.argmax(axis=1)
+    from treecrf.learners.base.label_arguments import cost_table
+
     costs = cost_table(cost_matrix, classes)
     risks = np.concatenate([p @ costs for p in split_sequences(marginals, lattice.offsets)])
     if masks is not None:

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from treecrf.chains.constraints import as_allowed
+from treecrf.chains.masks import as_allowed
 from treecrf.inputs.data_warnings import warn_of_padding, warn_of_unlabeled
 from treecrf.inputs.dataset import RawData, named
 from treecrf.inputs.labels import Labels, find_classes
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.label_rules import LabelRules
 from treecrf.learners.base.training_data import LabeledData, LabeledSequences, TrainingInput
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.sequences import InputSchema
+from treecrf.inputs.schema import InputSchema
 from treecrf.learners.linear.model import LinearModel
 from treecrf.trees.forest import Forest
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treecrf.chains.constraints import as_transitions
 from treecrf.chains.lattice import Lattice
 from treecrf.inputs.data_warnings import warn_of_keys, warn_of_names
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import Sequences
 from treecrf.utils.scipy_sparse import sparse
 from treecrf.utils.threads import Threads
@@ -88,9 +87,7 @@ class Stream:
         self._n_labels = len(self._chain.classes)
         # Rows before a position that its scores depend on, or that define its contexts.
         self._n_before = max(left, self._order)
-        self._transitions = as_transitions(
-            self._chain.transitions, self._chain.classes, self._order
-        )
+        self._transitions = self._chain.rules
         self._threads = Threads(1)
         # Keys of dicts that have caused a warning, and others that cause none.
         self._reported = self._predictor.columns.names

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from treecrf.encoding.columns import MAX_BINS
 from treecrf.encoding.encoder import METHODS, Encoder
 from treecrf.inputs.offsets import split_sequences
-from treecrf.inputs.sequences import InputSchema
+from treecrf.inputs.schema import InputSchema
 from treecrf.learners.base.callbacks import MAX_LEARNING_RATE
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.history import Stopping

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order, require_memory
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.short_sequences import short_model
-from treecrf.learners.boosted.starting_scores import starting_scores, table_of_starts
 from treecrf.learners.linear.model import LinearModel
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.inputs.sequences import Sequences
 
 
 @dataclass(kw_only=True)
@@ -60,6 +61,8 @@ class ForestChain(FittedChain):
 
     def start_table(self, sequences: Sequences, threads: Threads) -> np.ndarray | None:
         """Return the scores that the trees are added to; None stands for scores of 0."""
+        from treecrf.learners.boosted.starting_scores import starting_scores, table_of_starts
+
         state, transitions = starting_scores(self.start, sequences, threads)
         return table_of_starts(state, transitions, sequences.offsets, self.order)
 

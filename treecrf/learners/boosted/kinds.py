@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from treecrf.chains.constraints import Constraints, as_transitions
+from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import MAX_LABELS, check_order, require_memory
 from treecrf.chains.likelihood import ChainLabels, LogLikelihood, Objective
+from treecrf.chains.transitions import as_transitions
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.training_data import LabeledSequences
 from treecrf.learners.boosted.booster import Booster

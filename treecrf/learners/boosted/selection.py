@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains.constraints import as_transitions
+from treecrf.chains.transitions import as_transitions
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.folds import N_FOLDS, make_folds, need_blocks, sample_for_folds
 from treecrf.learners.boosted.race import COMPARED_ITERATIONS, Candidate, Race

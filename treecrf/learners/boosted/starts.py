@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.sequences import InputSchema
+from treecrf.inputs.schema import InputSchema
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
 from treecrf.learners.boosted.spec import BoostingSpec
 from treecrf.learners.linear.crf import LinearCRF

@@ -13,7 +13,8 @@ from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.classifier import PREDICTION_PARAMETERS, SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.base.learner import SequenceLearner, names_in

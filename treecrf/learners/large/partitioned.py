@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains.constraints import as_allowed
+from treecrf.chains.masks import as_allowed
 from treecrf.inputs.data_warnings import warn_of_columns
 from treecrf.inputs.dataset import ONLY_ZEROS, RawData, named, read_weights
 from treecrf.inputs.labels import as_labels
@@ -29,7 +29,8 @@ from treecrf.inputs.large.parts import (
     merged_padding,
     read_part,
 )
-from treecrf.inputs.sequences import Description, InputSchema
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Description
 from treecrf.learners.base.joined_sequences import joined
 from treecrf.learners.base.label_rules import (
     NO_KNOWN_LABELS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -22,15 +22,17 @@ from treecrf.encoding.imputation import (
     learn_imputation,
     means_of,
 )
-from treecrf.encoding.names import bracketed, feature_at
 from treecrf.inputs.offsets import offsets_of, position_name
-from treecrf.inputs.sequences import CATEGORY, NUMBER, InputSchema, Sequences, as_category
+from treecrf.inputs.schema import CATEGORY, NUMBER, InputSchema
+from treecrf.inputs.symbols import as_category
 from treecrf.learners.linear.standardization import Standardization
 from treecrf.utils import model_file
 from treecrf.utils.imported_classes import ImportedClasses
 from treecrf.utils.model_file import Section, as_section
-from treecrf.utils.partitions import InMemory
 from treecrf.utils.scipy_sparse import sparse
+
+if TYPE_CHECKING:
+    from treecrf.inputs.sequences import Sequences
 
 # Squares of numbers, and their products with weights, must be finite.
 MAX_NUMBER = 1e100
@@ -146,6 +148,8 @@ class WindowAttributes(Windowed):
 
     def _learned_imputation(self, sequences: Sequences) -> Imputation:
         schema = sequences.schema
+        from treecrf.utils.partitions import InMemory
+
         data = InMemory(sequences)
         if self.missing == IMPUTE:
             return learn_imputation(data, schema, IMPUTE)
@@ -275,6 +279,8 @@ class WindowAttributes(Windowed):
 
     def names_at(self, offset: int) -> list[str]:
         """Return names such as ``aa[-2] is 'P'``; no brackets if the window has one position."""
+        from treecrf.encoding.names import bracketed, feature_at
+
         at = bracketed(offset) if offset or any(self.window) else ""
         schema = self.schema
         names = []

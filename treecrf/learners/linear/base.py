@@ -11,10 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.chains.constraints import Constraints, as_transitions
+from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order
+from treecrf.chains.transitions import as_transitions
 from treecrf.encoding.imputation import FILLED
-from treecrf.inputs.sequences import InputSchema, Sequences
+from treecrf.inputs.schema import InputSchema
+from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.callbacks import Callback
 from treecrf.learners.base.history import Stopping
 from treecrf.learners.base.learner import SequenceLearner, names_in

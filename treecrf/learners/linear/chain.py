@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import require_memory
 from treecrf.chains.lattice import Lattice
-from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.short_sequences import short_model
 from treecrf.learners.linear.attributes import Attributes
 from treecrf.learners.linear.lattices import RowsLattice, StateLattice
-from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import LinearModel, Weights
-from treecrf.learners.linear.scores import LinearFunction
 from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.inputs.sequences import Sequences
+    from treecrf.learners.linear.scores import LinearFunction
 
 
 @dataclass(kw_only=True)
@@ -55,6 +56,9 @@ class LinearChain(FittedChain):
 
     def function(self, sequences: Sequences, threads: Threads) -> LinearFunction:
         """Return the scores of sequences as a function of the weights."""
+        from treecrf.learners.linear.matrix import AttributeMatrix
+        from treecrf.learners.linear.scores import LinearFunction
+
         table = AttributeMatrix.of(self.attributes, sequences)
         return LinearFunction(table, self.weights.layout, threads)
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from treecrf.chains.lattice import Lattice
 from treecrf.encoding.encoded import rows_of_positions
+from treecrf.learners.linear import _linear
 from treecrf.learners.linear._linear_chain import StateChains
 from treecrf.learners.linear.model import Weights
-from treecrf.learners.linear.scores import LinearFunction, pair_scores
 from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.learners.linear.scores import LinearFunction
 
 
 class StateLattice(Lattice):
@@ -112,3 +116,12 @@ class RowsLattice:
     def _of_pairs(self) -> Lattice:
         scores = pair_scores(self.rows, self.transitions, self.offsets)
         return Lattice(scores, self.offsets, order=1, threads=Threads(1))
+
+
+def pair_scores(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Compute the scores of pairs of labels, given a row for each position and the transitions."""
+    n_labels = transitions.shape[1]
+    starts = offsets[:-1]
+    out = np.empty((n_labels, len(rows), n_labels))
+    _linear.chain_scores(rows, transitions, offsets, starts, (0, len(starts)), out)
+    return out

@@ -242,12 +242,3 @@ class TrainingData(LinearFunction):
 
 def _as_bytes(mask: np.ndarray | None) -> np.ndarray | None:
     return None if mask is None else np.ascontiguousarray(mask).view(np.uint8)
-
-
-def pair_scores(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Compute the scores of pairs of labels, given a row for each position and the transitions."""
-    n_labels = transitions.shape[1]
-    starts = offsets[:-1]
-    out = np.empty((n_labels, len(rows), n_labels))
-    _linear.chain_scores(rows, transitions, offsets, starts, (0, len(starts)), out)
-    return out

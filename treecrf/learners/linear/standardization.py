@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treecrf.encoding.imputation import exponents_of
-from treecrf.inputs.sequences import NUMBER, Sequences
+from treecrf.inputs.schema import NUMBER
 from treecrf.utils.model_file import require
 from treecrf.utils.scipy_sparse import sparse
+
+if TYPE_CHECKING:
+    from treecrf.inputs.sequences import Sequences
 
 # Logarithms of standard deviations are rounded down after this is added to them. Simple data have
 # standard deviations such as 1 or 1/2, whose logarithms are integers. The last digits of a sum

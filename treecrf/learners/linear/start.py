@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from treecrf.chains.constraints import as_transitions, check_labels
 from treecrf.chains.partial_labels import completed
+from treecrf.chains.transitions import as_transitions, check_labels
 from treecrf.encoding.encoded import widest
 from treecrf.learners.base.reading import draw_seed
 from treecrf.learners.base.saving import estimator_state, restored_estimator

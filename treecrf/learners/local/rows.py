@@ -15,7 +15,8 @@ from treecrf.chains.contexts import previous_labels
 from treecrf.encoding.columns import one_hot
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.inputs.sequences import Sequences, as_category
+from treecrf.inputs.sequences import Sequences
+from treecrf.inputs.symbols import as_category
 from treecrf.learners.base.training_data import LabeledSequences
 from treecrf.learners.boosted.chains import require_table
 from treecrf.learners.local.chains import LocalChain, Scorer

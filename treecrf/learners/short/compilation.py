@@ -10,11 +10,8 @@ import numpy as np
 
 from treecrf.encoding.column_layout import BOUNDARY, CODES, LISTS, MISSING
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.data_warnings import may_go_back
-from treecrf.inputs.forms import is_frame
 from treecrf.inputs.offsets import offsets_of
-from treecrf.inputs.sequences import CATEGORY, InputSchema
-from treecrf.inputs.values import column_names
+from treecrf.inputs.schema import CATEGORY, InputSchema
 from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
 from treecrf.learners.linear.model import LinearModel
 from treecrf.learners.short._short_model import ColumnWeights, ShortModel, ValueTests
@@ -141,6 +138,10 @@ def _first_places(schema: InputSchema, n_before: int) -> np.ndarray:
 
 def columns_of_frame(names: list[str], ignored: set[str], frame: Any) -> list[list] | None:
     """Return the values of the columns of training; None if the frame needs closer inspection."""
+    from treecrf.inputs.data_warnings import may_go_back
+    from treecrf.inputs.forms import is_frame
+    from treecrf.inputs.values import column_names
+
     if len(names) > MAX_COLUMNS or not is_frame(frame) or not hasattr(frame, "__getitem__"):
         return None
     if not _has_columns(list(column_names(frame)), names, ignored):

@@ -17,8 +17,9 @@ from scipy.optimize import minimize_scalar
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.likelihood import WeightedMean
 from treecrf.inputs.offsets import offsets_of, positions_in_sequences, runs
+from treecrf.learners.linear.lattices import pair_scores
 from treecrf.learners.linear.model import Weights
-from treecrf.learners.linear.scores import TrainingData, pair_scores
+from treecrf.learners.linear.scores import TrainingData
 from treecrf.learners.structured import _sequence_boosting as kernel
 from treecrf.learners.structured._sequence_boosting import EntryBounds
 from treecrf.learners.structured._sequential import AttributeRows

@@ -18,9 +18,10 @@ from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.linear.base import LinearSequenceClassifier
 from treecrf.learners.linear.chain import LinearChain
 from treecrf.learners.linear.crf import LinearCRF
+from treecrf.learners.linear.lattices import pair_scores
 from treecrf.learners.linear.matrix import AttributeMatrix
 from treecrf.learners.linear.model import Weights
-from treecrf.learners.linear.scores import TrainingData, pair_scores
+from treecrf.learners.linear.scores import TrainingData
 from treecrf.learners.linear.training_run import TrainingRun
 from treecrf.learners.structured.frank_wolfe import (
     KERNELS,

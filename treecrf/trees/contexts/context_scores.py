@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from treecrf.encoding.column_layout import ColumnLayout
+from treecrf.encoding.column_layout import ColumnLayout, missing_values
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.contexts._tree_scores import CachedScores, TreeScores
 from treecrf.trees.forest import LABEL, Forest
-from treecrf.trees.growing.window_tests import missing_values
 
 # A node as the kernel reads it: `Node` in ``_tree_scores`` describes the fields. Kinds of window
 # tests are those of `treecrf.encoding.column_layout`.

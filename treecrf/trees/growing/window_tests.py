@@ -7,7 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from treecrf.encoding.column_layout import BITS, BOUNDARY, CODES, LISTS, MISSING, ColumnLayout
+from treecrf.encoding.column_layout import (
+    BITS,
+    BOUNDARY,
+    CODES,
+    LISTS,
+    MISSING,
+    ColumnLayout,
+    missing_values,
+)
 from treecrf.encoding.encoder import Encoder
 
 # How the tests of a run of bins follow from the bins; `_tests.pxd` has the same numbers.
@@ -144,17 +152,6 @@ class BinGroups:
     missing_groups: np.ndarray  # int32; groups of missing values
     codes: np.ndarray  # int64; first code of each group of codes
     pairs: np.ndarray  # int32; pair of each group of codes, -1 for a single code
-
-
-def missing_values(
-    layout: ColumnLayout, columns: np.ndarray, values: np.ndarray | int
-) -> np.ndarray:
-    """Return the code of a value that is missing to each test, or its listed id; -1 for none."""
-    is_never_missing = (columns == BOUNDARY) | (values == MISSING)
-    real = np.maximum(columns, 0)
-    in_codes = layout.storage[real] == CODES
-    codes_or_ids = np.where(in_codes, layout.missing_codes[real], layout.missing_ids[real])
-    return np.where(is_never_missing, -1, codes_or_ids).astype(np.int32)
 
 
 def joint_codes(codes: np.ndarray, firsts: np.ndarray, widths: np.ndarray) -> np.ndarray:

@@ -7,9 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from treecrf.encoding.column_layout import LISTED, MISSING
+from treecrf.encoding.column_layout import LISTED, MISSING, missing_values
 from treecrf.encoding.encoder import Encoder
-from treecrf.trees.growing.window_tests import missing_values
 from treecrf.trees.scoring._answers import find_distinct
 from treecrf.utils.exact import LEAF_UNIT
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from treecrf.chains.constraints import Constraints
 from treecrf.chains.contexts import check_order, require_memory
-from treecrf.chains.factored.factored_scores import SCORE_UNIT, FactoredScores
-from treecrf.chains.factored.lattice import FactoredLattice
-from treecrf.inputs.sequences import Sequences
 from treecrf.learners.boosted.chains import UntabledChain
-from treecrf.learners.boosted.starting_scores import starting_scores
 from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.chains.factored.lattice import FactoredLattice
+    from treecrf.inputs.sequences import Sequences
 
 
 @dataclass(kw_only=True)
@@ -28,6 +29,8 @@ class FactoredChain(UntabledChain):
         """Return the scores of labels at positions, and of labels after labels, of order 1."""
         if self.order != 1:
             return None
+        from treecrf.chains.factored.factored_scores import SCORE_UNIT
+
         factored = self.lattice(sequences, Constraints(self.classes), threads).scores
         first = factored.transitions[0, :, :1]
         later = factored.transitions[1]
@@ -37,6 +40,10 @@ class FactoredChain(UntabledChain):
         self, sequences: Sequences, constraints: Constraints, threads: Threads, ends: Iterable[int]
     ) -> Iterator[FactoredLattice]:
         """Yield a lattice of the scores after each of these numbers of iterations."""
+        from treecrf.chains.factored.factored_scores import FactoredScores
+        from treecrf.chains.factored.lattice import FactoredLattice
+        from treecrf.learners.boosted.starting_scores import starting_scores
+
         n_labels = self.forest.n_labels
         check_order(n_labels, self.order, self.alternative)
         require_memory(n_labels, 0, sequences.n_positions)
