@@ -186,9 +186,12 @@ class Forest:
         surrogate_starts = np.append(0, np.cumsum(packed["n_surrogates"]))[starts].astype(int)
         nodes = pairwise(starts.tolist())
         surrogates = pairwise(surrogate_starts.tolist())
+        # A mapping may take longer than a dict.
+        of_nodes = {name: packed[name] for name in FIELDS}
+        of_surrogates = {name: packed[name] for name in SURROGATE_FIELDS}
         for (start, stop), (first, last) in zip(nodes, surrogates, strict=True):
-            tree = {name: packed[name][start:stop] for name in FIELDS}
-            tree |= {name: packed[name][first:last] for name in SURROGATE_FIELDS}
+            tree = {name: array[start:stop] for name, array in of_nodes.items()}
+            tree |= {name: array[first:last] for name, array in of_surrogates.items()}
             forest.trees.append(tree)
         return forest
 
