@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from treecrf import papers as papers
     from treecrf import plotting as plotting
     from treecrf import preprocessing as preprocessing
+    from treecrf import runtime as runtime
     from treecrf.inputs.dataset import split as split
     from treecrf.learners.base.stream import Stream as Stream
     from treecrf.learners.boosted.average import average as average
@@ -69,6 +70,7 @@ _SUB_PACKAGES = (
     "papers",
     "plotting",
     "preprocessing",
+    "runtime",
 )
 # The modules of all other names. They are imported when a name is first used, so that the command
 # line starts at once.

@@ -162,8 +162,8 @@ class Stream:
         # The last positions, whose windows extend beyond the end of the sequence.
         n_not_scored = self.n_pushed - self._n_scored
         if n_not_scored:
-            table = self._chain.scores(self._read(list(self._rows)), self._threads)
-            scores += [table[:, -i] for i in range(n_not_scored, 0, -1)]
+            table = self._last_scores(list(self._rows), n_not_scored)
+            scores += [table[:, i] for i in range(n_not_scored)]
         probabilities = self._last(scores) if scores else []
         self.reset()
         return probabilities
@@ -182,6 +182,15 @@ class Stream:
         if not is_complete:
             return None
         return self._chain.scores_at(sequences, index, self._threads)
+
+    def _last_scores(self, rows: list, n: int) -> np.ndarray:
+        """Return the scores of the last n positions, (n_labels, n, n_contexts)."""
+        short_model = self._predictor.short_model
+        if short_model is not None:
+            scores = short_model.scores_at(_as_sequence(rows), len(rows) - n, len(rows))
+            if scores is not None:
+                return scores
+        return self._chain.scores(self._read(rows), self._threads)[:, -n:]
 
     def _read(self, rows: list) -> Sequences:
         """Check the latest rows; those before have been checked."""

@@ -62,7 +62,7 @@ class LocalClassifier(BoostedSequenceClassifier):
 
     def _search_width(self) -> int | None:
         """Return the number of label sequences that prediction follows; None if it sums."""
-        return search_width(self.decoding, self.beam_width)
+        return search_width(vars(self))
 
     def _label_rules(self) -> LabelRules:
         return replace(super()._label_rules(), uses_known_examples=True)

@@ -21,11 +21,11 @@ SEARCHES = ("greedy", "beam")
 DIRECTIONS = ("left-to-right", "right-to-left")
 
 
-def search_width(decoding: str, beam_width: int) -> int | None:
+def search_width(parameters: Mapping[str, Any]) -> int | None:
     """Return the number of label sequences that prediction follows; None if it sums."""
-    if decoding not in SEARCHES:
+    if parameters["decoding"] not in SEARCHES:
         return None
-    return beam_width if decoding == "beam" else 1
+    return parameters["beam_width"] if parameters["decoding"] == "beam" else 1
 
 
 def restored_chain(
@@ -43,5 +43,5 @@ def restored_chain(
     is_backward = direction != DIRECTIONS[0]
     return LocalForestChain(
         **trees.settings(parameters.get("transitions"), is_backward, ALTERNATIVE),
-        width=search_width(parameters["decoding"], parameters.get("beam_width", 1)),
+        width=search_width(parameters),
     )
