@@ -28,6 +28,8 @@ from support.dask_data import (
     sequences,
     spill,
 )
+from support.echoes import echoes
+from support.persistent import LONG_STEPS, persistent
 from support.sweeps import sweep
 
 import treecrf
@@ -138,6 +140,27 @@ OPTIONS = [
 def test_options(workers, kind, settings):
     found = kind(**SAMPLED | settings).fit(**frames())
     assert_equal_models(found, expected(kind._local_class, **settings))
+
+
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_steps_that_are_halved(workers, is_constant):
+    X, y = persistent()
+    settings = LONG_STEPS | {"sampling": 0.1, "constant_transitions": is_constant}
+    found = DaskTreeCRF(**settings).fit(dask.bag.from_sequence(zip(X, y, strict=True), 3))
+    local = treecrf.TreeCRF(**settings).fit(X, y)
+    assert (np.diff(local.train_score_) > 0).all()
+    assert_equal_models(found, local)
+
+
+@pytest.mark.parametrize("distance", [0, 1, 3])
+def test_choice_of_a_window(workers, distance):
+    X, y = echoes(distance)
+    settings = {"max_leaf_nodes": 8, "max_iter": 10, "sampling": 0.1, "random_state": 0}
+    found = DaskTreeCRF(**settings).fit(dask.bag.from_sequence(zip(X, y, strict=True), 5))
+    local = treecrf.TreeCRF(**settings).fit(X, y)
+    assert found.window_ == local.window_
+    assert (found.window_ == (0, 0)) == (distance == 0)
+    assert_equal_models(found, local)
 
 
 def test_callbacks_checkpoints_and_warm_starts(workers, tmp_path):

@@ -129,6 +129,19 @@ class Forest:
             ]
         return forest
 
+    def halve_latest(self) -> Forest:
+        """Halve the scores of the latest iteration; return this iteration as it was."""
+        latest = self.iterations(self.n_iter - 1, self.n_iter)
+        halved = latest.divided(2.0)
+        self.trees[-self.n_trees :] = halved.trees
+        if self.transitions is not None:
+            self.transitions[-1] = halved.transitions[0]
+        # The caches have the trees as they were.
+        self._evaluators = {}
+        self._latest = None
+        self._divided = None
+        return latest
+
     def single_trees(self, first: int, last: int) -> Forest:
         """Return a forest of the trees from ``first`` to ``last - 1``, without transitions."""
         forest = Forest(self.n_labels, self.order, is_multi_output=self.is_multi_output)

@@ -131,7 +131,7 @@ def test_a_budget_limits_the_examples(seed, monkeypatch):
 
     monkeypatch.setattr(ListGrowers, "grow", counting)
     model(sampling=0.01, max_examples=300, second_order=True, max_iter=5).fit(X, y)
-    assert len(sizes) == 5
+    assert len(sizes) >= 5  # trees also grow after a step that is then halved
     assert max(sizes) < 300 + 6 * np.sqrt(300)
 
 

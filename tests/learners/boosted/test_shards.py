@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.parts import FORMS, assert_equal_fits, data_of, dealt, fit_parts_of
+from support.persistent import LONG_STEPS, persistent
 from support.settings import FIXED
 from support.sweeps import sweep
 
@@ -118,6 +119,24 @@ def test_shards_that_are_lost_copied_or_repeat_steps(kind, seed):
     found = fit_parts_of(model(kind, **settings), X, y, dealt(X, 6), 3, start=started(wrap))
     assert_equal_fits(expected, found)
     assert sum(shard.n_behind for shard in shards) > 2
+
+
+@pytest.mark.parametrize("is_constant", [False, True])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_shards_that_are_lost_copied_or_repeat_steps_that_are_halved(is_constant, seed):
+    X, y = persistent()
+    for table in X:
+        table[::7, 1] = np.nan
+    given = {"X_val": X[:2], "y_val": y[:2]}
+    settings = LONG_STEPS | {"sampling": 0.1, "early_stopping": True, "n_iter_no_change": 8}
+    settings["constant_transitions"] = is_constant
+    expected = TreeCRF(**settings).fit(X, y, **given)
+
+    def wrap(shard):
+        return Forgetful(shard, [seed, len(shard.training)])
+
+    found = fit_parts_of(TreeCRF(**settings), X, y, dealt(X, 6), 3, start=started(wrap), **given)
+    assert_equal_fits(expected, found)
 
 
 def test_a_shard_without_sequences():

@@ -6,9 +6,12 @@ from dataclasses import replace
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
+from support.echoes import echoes
 from support.family import assert_equal_arrays
+from support.parts import assert_equal_fits
 
 from treecrf import (
     FutureFeatureMEMM,
@@ -24,14 +27,6 @@ from treecrf.learners.boosted import selection, windows
 from treecrf.learners.boosted.windows import Trial, standard_error
 
 FAST = {"max_leaf_nodes": 8, "l2_regularization": 5.0, "max_iter": 15}
-
-
-def echoes(distance=3, n=30, length=20, seed=0):
-    """Labels that are the sign of a number some positions before, and another number."""
-    rng = np.random.RandomState(seed)
-    tables = [rng.normal(size=(length + distance, 2)) for _ in range(n)]
-    y = [(table[:length, 0] > 0).astype(int) for table in tables]
-    return [table[distance:] for table in tables], y
 
 
 def sums(n=40, length=60, seed=0):
@@ -81,6 +76,26 @@ def test_the_model_is_that_with_the_chosen_window(make, chosen):
     np.testing.assert_array_equal(crf.validation_score_, fixed.validation_score_)
     for ours, theirs in zip(crf.predict_proba(X), fixed.predict_proba(X), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("sampling", [None, 0.1])
+@pytest.mark.parametrize("n_files", [1, 3])
+@pytest.mark.parametrize("distance", [0, 3])
+def test_a_window_for_files(distance, n_files, sampling, tmp_path):
+    """Files of a single piece are read into memory; several stay where they are, with samples."""
+    X, y = echoes(distance)
+    tables = [
+        pd.DataFrame(table, columns=["a", "b"]).assign(state=labels, number=i)
+        for i, (table, labels) in enumerate(zip(X, y, strict=True))
+    ]
+    paths = [tmp_path / f"{k}.parquet" for k in range(n_files)]
+    for k, path in enumerate(paths):
+        pd.concat(tables[k::n_files]).to_parquet(path, index=False)
+    crf = auto(sampling=sampling).fit(pd.concat(tables), "state", groups="number")
+    assert (crf.window_ == (0, 0)) == (distance == 0)
+    found = auto(sampling=sampling).fit(paths, "state", groups="number", scratch=tmp_path)
+    assert found.window_ == crf.window_
+    assert_equal_fits(crf, found)
 
 
 def test_scores_are_those_of_separate_runs(monkeypatch):

@@ -31,6 +31,12 @@ from treecrf.utils.exact import (
 from treecrf.utils.hashing import mix, smallest
 from treecrf.utils.threads import Threads
 
+# A step is halved at most so many times. Where it still lowers the objective, it is too short to
+# matter, and the cause is another one, such as samples.
+MAX_HALVINGS = 6
+# Relative error of the values of the objective.
+VALUE_ERROR = 1e-9
+
 
 class Validation(Protocol):
     """Sequences that are scored after each iteration."""
@@ -74,6 +80,7 @@ class Booster:
         threads: Threads,
         start: Any = None,  # scores to add trees to, which change; None: 0
         keys: np.ndarray | None = None,  # of the sequences; may be None without subsamples
+        halves_steps: bool = False,  # whether steps that lower the objective are halved
     ):
         self.forest = forest
         self.encoder = encoder
@@ -99,6 +106,9 @@ class Booster:
             self._round_weights(self.position_weights)
         # Made by the first iteration.
         self._growers: list[TreeGrower] = []
+        self._halves_steps = halves_steps
+        # Examples of the next iteration, and the value of the objective, if they are known.
+        self._ahead: tuple[ExampleTable, float] | None = None
         self._n_layers = storage.n_layers
 
     def _store_scores(self, layout: ColumnLayout, start: Any) -> ScoreStorage:
@@ -183,9 +193,29 @@ class Booster:
         if not self._growers:
             self._growers = self._make_growers(self._n_layers)
         iteration = self.forest.n_iter
-        examples, value = self._weighted_examples(iteration)
+        examples, value = self._ahead or self._weighted_examples(iteration)
+        self._ahead = None
         self.forest.trees += self._grow_iteration(examples, iteration)
+        if self._halves_steps:
+            halve_while_worse(value, self._look_ahead, self._halve_latest)
         return value
+
+    def _look_ahead(self) -> float:
+        """Compute the examples of the next iteration; return the value of the objective."""
+        self._ahead = self._weighted_examples(self.forest.n_iter)
+        return self._ahead[1]
+
+    def _halve_latest(self) -> None:
+        """Halve the latest iteration, in the forest and in the scores."""
+        as_it_was = self.forest.halve_latest()
+        halved = self.forest.iterations(self.forest.n_iter - 1, self.forest.n_iter)
+        for iteration in (as_it_was.divided(-1.0), halved):
+            self._add_to_scores(iteration)
+
+    def _add_to_scores(self, forest: Forest) -> None:
+        """Add the trees of another forest to the scores."""
+        given = self.objective.given
+        forest.scores(self.encoder, self.whole, self.threads, start=self.scores, given=given)
 
     def _grow_iteration(self, examples: ExampleTable, iteration: int) -> list[dict]:
         """Grow the trees of an iteration, and add their values to the scores."""
@@ -209,6 +239,8 @@ class Booster:
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""
+        if self._ahead is not None:
+            return self._ahead[1]
         return self.objective.value(self.source)
 
     def _needs_one_tree(self, examples: ExampleTable) -> bool:
@@ -310,6 +342,27 @@ class Booster:
         """Round the weights of positions up, in place, for exact sums over all contexts."""
         n_contexts = self.scores[0].size // self.encoded.n_positions
         round_to(weights, unit_for(weights, n_contexts + 1, self._sum_bits), np.ceil)
+
+
+# Steps that are too long
+
+
+def halve_while_worse(
+    value: float,  # of the objective before the step
+    look_ahead: Callable[[], float],  # computes the value after it
+    halve: Callable[[], None],  # halves the step
+) -> None:
+    """Halve the latest step of boosting as long as it lowers the objective.
+
+    Newton steps are safe where the objective is close to its quadratic approximation. Where labels
+    persist, it may not be: sequences that are labeled with confidence, rightly or wrongly, hardly
+    have a curvature, and scores that change a little at hundreds of positions flip all of them.
+    """
+    for _ in range(MAX_HALVINGS):
+        if not look_ahead() < value - VALUE_ERROR * abs(value):
+            return
+        halve()
+    look_ahead()
 
 
 # Random choices

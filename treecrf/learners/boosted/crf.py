@@ -109,7 +109,8 @@ class TreeCRF(BoostedSequenceClassifier):
         steps are safe as well. With an order above 1, successive contexts share labels: the bound
         is larger, steps are shorter, and ``"diagonal"`` often gets about as far in a third of the
         time. With constant transitions and such an order, its steps would be too long, and it means
-        ``"auto"``. Only for ``second_order``.
+        ``"auto"``. Steps that lower the log-likelihood of the training sequences all the same are
+        halved, see :ref:`halved_steps`. Only for ``second_order``.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. In tree fitting, each position has the weight of its true label; the
         reported objective is unweighted. Labels missing from a dict have weight 1; a dict may name

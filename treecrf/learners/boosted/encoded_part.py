@@ -52,6 +52,20 @@ class EncodedPart:
             label_ranks=parts[0].label_ranks,
         )
 
+    @property
+    def weighs_sequences(self) -> bool:
+        """Whether trees and the value of the objective have the same weights, of whole sequences.
+
+        Only then, the trees follow the gradient of this value.
+        """
+        weights = self.position_weights
+        values = self.labels.weights
+        if values is None:
+            return bool((weights == 1).all())
+        first = values[self.encoded.offsets[:-1]]
+        is_equal = values == np.repeat(first, np.diff(self.encoded.offsets))
+        return bool((is_equal & (weights == values)).all())
+
 
 def _joined_weights(weights: list[np.ndarray]) -> np.ndarray:
     """Join position weights; if all are 1, the result takes no memory."""

@@ -218,6 +218,7 @@ class AllExamples(Engine):
         """Return what adds trees."""
         kind = setup.spec.kind
         part = encoded.reduce(EncodedPart.joined)
+        halves_steps = kind.halves_steps and part.weighs_sequences
         return self.booster_class(kind)(
             forest,
             setup.encoder,
@@ -228,6 +229,7 @@ class AllExamples(Engine):
             threads,
             kind.start(part),
             part.keys,
+            halves_steps,
         )
 
 

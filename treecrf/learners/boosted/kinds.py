@@ -41,6 +41,8 @@ class ChainKind(ABC):
     constant_transitions: ClassVar[bool] = False
     # Whether validation scores have a lattice, from which marginal probabilities follow.
     has_lattices: ClassVar[bool] = False
+    # Whether steps that lower the objective are halved, see `halve_while_worse`.
+    halves_steps: ClassVar[bool] = False
     # Adds the trees that are fitted to all examples.
     booster_class: ClassVar[type[Booster]] = Booster
 
@@ -120,6 +122,7 @@ class ExactKind(ChainKind):
     alternative: str  # advice for the case of too many contexts
 
     has_lattices = True
+    halves_steps = True
 
     def objective(
         self, data: EncodedPart, threads: Threads, is_validation: bool = False

@@ -21,6 +21,7 @@ class LossKind(ExactKind):
     n_pseudo: int  # number of first iterations that maximize the pseudo-likelihood
 
     is_factored = False
+    halves_steps = False
 
     def objective(
         self, data: EncodedPart, threads: Threads, is_validation: bool = False

@@ -10,6 +10,7 @@ from treecrf.chains.likelihood import ExampleTable
 from treecrf.encoding.column_layout import ColumnLayout
 from treecrf.learners.boosted.booster import Booster, ScoreStorage
 from treecrf.learners.boosted.constant.transitions import transition_step
+from treecrf.trees.forest import Forest
 from treecrf.utils.exact import exact_sum
 
 
@@ -55,6 +56,12 @@ class ConstantBooster(Booster):
         self.source.add(step)
         self.source.set_state(self.scores[:, :, 0], _largest_values(trees))
         return trees
+
+    def _add_to_scores(self, forest: Forest) -> None:
+        """Add the trees and transitions of another forest to the scores."""
+        self.scores[:, :, 0] += forest.state_scores(self.encoder, self.whole, self.threads)
+        self.source.add(forest.sum_of_transitions((0, forest.n_iter)))
+        self.source.set_state(self.scores[:, :, 0], _largest_values(forest.trees))
 
 
 def _largest_values(trees: list[dict]) -> np.ndarray:

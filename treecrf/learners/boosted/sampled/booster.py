@@ -23,7 +23,12 @@ from treecrf.learners.base.validation_metrics import (
     no_known_labels,
     validation_metric,
 )
-from treecrf.learners.boosted.booster import Validation, subsample_hashes, subsample_size
+from treecrf.learners.boosted.booster import (
+    Validation,
+    halve_while_worse,
+    subsample_hashes,
+    subsample_size,
+)
 from treecrf.learners.boosted.sampled.exchange import (
     IterationRequest,
     IterationResult,
@@ -105,10 +110,14 @@ class SampledBooster:
         # ratio to the one before; see `guess_for`.
         self._size: int | None = None
         self._decrease = PROBABLE_DECREASE
-        # Trees of the next iteration, which grow in the same exchange that computes the value of
-        # the validation data, unless the learning rate changes between iterations.
+        # Trees of the next iteration, which grow in the same exchange that computes the values at
+        # the present scores, unless the learning rate changes between iterations.
         self._next: IterationResult | None = None
         self._looks_ahead = True
+        # Result with the values at the present scores, if they were computed.
+        self._present: IterationResult | None = None
+        self._validates = False
+        self._halvings = [0] * forest.n_iter  # how many times each iteration was halved
 
     @property
     def learning_rate(self) -> float:
@@ -129,7 +138,26 @@ class SampledBooster:
         if result is None:
             result = self._run(self._request())
         self.forest.extend(result.trees)
+        self._halvings.append(0)
+        self._present = None
+        if self.setup.halves_steps:
+            halve_while_worse(result.value, self._look_ahead, self._halve_latest)
         return result.value
+
+    def _look_ahead(self) -> float:
+        """Compute the values at the present scores; return that of the objective."""
+        is_last = self.forest.n_iter >= self.setup.spec.max_iter
+        if is_last or not self._looks_ahead:
+            self._present = self._run(wants_value=True, wants_validation=self._validates)
+        else:
+            self._next = self._run(self._request(), wants_validation=self._validates)
+            self._present = self._next
+        return self._present.value
+
+    def _halve_latest(self) -> None:
+        """Halve the latest iteration."""
+        self.forest.halve_latest()
+        self._halvings[-1] += 1
 
     def release_growers(self) -> None:
         """Release the working memory of growing trees, which must be in this process."""
@@ -137,10 +165,15 @@ class SampledBooster:
 
     def value(self) -> float:
         """Compute the value of the objective at the current scores."""
+        if self._present is not None:
+            return self._present.value
         return self._run(wants_value=True).value
 
     def validate(self) -> IterationResult:
         """Return a result that has the value of the validation data."""
+        if self._present is not None and self._validates:
+            return self._present
+        self._validates = True
         is_last = self.forest.n_iter >= self.setup.spec.max_iter
         if is_last or not self._looks_ahead or self._next is not None:
             return self._run(wants_validation=True)
@@ -221,7 +254,9 @@ class SampledBooster:
 
         def step_from(first: int) -> IterationRequest:
             trees = self.forest.iterations(first, n_iter)
-            return IterationRequest(first, n_iter, trees, request, self._learning_rate, **wanted)
+            halvings = tuple(self._halvings)
+            rate = self._learning_rate
+            return IterationRequest(first, n_iter, trees, halvings, request, rate, **wanted)
 
         return self.shards.iterate(step_from(max(n_iter - 1, 0)), step_from)
 

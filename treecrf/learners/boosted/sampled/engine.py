@@ -65,6 +65,7 @@ class SampledEngine(Engine):
     ) -> SampledBooster:
         """Return a booster on shards of encoded data; the data before encoding are released."""
         totals = encoded.map(weight_totals)
+        kind = setup.spec.kind
         sampled_setup = SampledSetup(
             setup.spec,
             setup.classes,
@@ -74,10 +75,11 @@ class SampledEngine(Engine):
             max_examples=self.max_examples,
             empty=forest.copy(0),
             n_sequences=data.training.n_sequences,
-            weight=float(total(weight for weight, _ in totals)),
+            weight=float(total(weight for weight, *_ in totals)),
+            halves_steps=kind.halves_steps and all(weighs for *_, weighs in totals),
             largest_weights=(
-                _largest(largest for weight, largest in totals if weight is not None),
-                _largest(largest for weight, largest in totals if weight is None),
+                _largest(largest for weight, largest, _ in totals if weight is not None),
+                _largest(largest for weight, largest, _ in totals if weight is None),
             ),
         )
         data.release()
@@ -101,16 +103,16 @@ class SampledEngine(Engine):
         return booster, validation_on_shards(booster)
 
 
-def weight_totals(data: EncodedPart) -> tuple[ExactSum | None, float | None]:
-    """Return the sum of the position weights, and the largest sample weight.
+def weight_totals(data: EncodedPart) -> tuple[ExactSum | None, float | None, bool]:
+    """Return the sum of the position weights, the largest sample weight, and `weighs_sequences`.
 
     The first is None for validation data, and the second if all are 1.
     """
     weights = data.labels.weights
     largest = None if weights is None else float(weights.max())
     if data.position_weights is None:
-        return None, largest
-    return ExactSum.of(data.position_weights), largest
+        return None, largest, True
+    return ExactSum.of(data.position_weights), largest, data.weighs_sequences
 
 
 def _largest(weights: Any) -> float | None:

@@ -36,6 +36,7 @@ class IterationRequest:
     first: int
     n_iter: int
     trees: Forest  # iterations ``first`` to ``n_iter - 1``
+    halvings: tuple[int, ...]  # how many times each of the first ``n_iter`` was halved
     request: SampleRequest | None  # examples to grow on; None if no trees grow
     learning_rate: float  # factor of the leaf values of the trees that grow
     wants_value: bool = False  # compute the objective, as a request does anyway

@@ -38,6 +38,7 @@ class SampledScores(TrainingScores):
     CHANGING: ClassVar[tuple[str, ...]]
 
     objective: Any
+    n_iter: int | None  # number of iterations that were added; None before the first are
 
     @abstractmethod
     def keep_in(self, allocate: Allocate) -> None:
@@ -46,6 +47,13 @@ class SampledScores(TrainingScores):
     @abstractmethod
     def add_trees(self, forest: Forest) -> None:
         """Add those iterations of the forest that are not in the scores yet."""
+
+    def take_back(self, latest: Forest) -> None:
+        """Subtract the latest iteration of the forest."""
+        n_iter = self.n_iter
+        self.n_iter = 0
+        self.add_trees(latest.divided(-1.0))
+        self.n_iter = n_iter - 1
 
     @abstractmethod
     def make_sampler(self, kind: Any, data: EncodedPart, threads: Threads) -> Any:

@@ -19,6 +19,7 @@ class SampledSetup(BoostingSetup):
     empty: Forest  # without trees
     n_sequences: int  # of the training data
     weight: float  # sum of the position weights of the training data
+    halves_steps: bool  # whether steps that lower the objective are halved
     # Largest sample weights of the training and of the validation data; None if all are 1.
     largest_weights: tuple[float | None, float | None]
 

@@ -103,6 +103,7 @@ class Shard:
         """Set the scores to those without trees."""
         self._threads = Threads(self.n_threads)
         self.forest = self.setup.empty.copy()
+        self._halvings: list[int] = []  # how many times each iteration was halved
         self._training = [self._scored(data) for data in self.training]
         self._held_out = {
             number: self._scored(data, is_validation=True) for number, data in self.held_out.items()
@@ -115,7 +116,7 @@ class Shard:
     def run(self, step: IterationRequest) -> ShardAnswer | Stale:
         """Add the trees that are new, and draw examples; a repeated step has the same result."""
         with self._lock:
-            if self.forest.n_iter > step.n_iter:
+            if not self._is_before(step):
                 self._begin()
             if self.forest.n_iter < step.first:
                 return Stale(self.forest.n_iter)
@@ -128,7 +129,27 @@ class Shard:
                 self._begin()
                 raise
 
+    def _is_before(self, step: IterationRequest) -> bool:
+        """Return whether new trees, or halving the latest ones, lead to the trees of a step."""
+        *earlier, latest = self._halvings or [0]
+        n_known = self.forest.n_iter
+        if n_known > step.n_iter or tuple(earlier) != step.halvings[: len(earlier)]:
+            return False
+        return n_known == 0 or latest <= step.halvings[n_known - 1]
+
+    def _halve_latest(self) -> None:
+        """Halve the latest iteration, in the forest and in those scores that it was added to."""
+        n_iter = self.forest.n_iter
+        latest = self.forest.halve_latest()
+        for partition in self._partitions():
+            if partition.scores.n_iter == n_iter:
+                partition.scores.take_back(latest)
+        self._halvings[-1] += 1
+
     def _add_trees(self, step: IterationRequest) -> None:
+        while self._halvings and self._halvings[-1] < step.halvings[len(self._halvings) - 1]:
+            self._halve_latest()
+        self._halvings += step.halvings[len(self._halvings) :]
         n_known = self.forest.n_iter - step.first
         self.forest.extend(step.trees.iterations(n_known, step.trees.n_iter))
         for partition in self._training:
@@ -194,6 +215,7 @@ class Shard:
             return {
                 "attributes": {name: getattr(self, name) for name in names},
                 "forest": self.forest,
+                "halvings": self._halvings,
                 "scores": [partition.scores.state() for partition in self._partitions()],
             }
 
@@ -204,6 +226,7 @@ class Shard:
         self.is_resident = False
         self._begin()
         self.forest = state["forest"]
+        self._halvings = state["halvings"]
         for partition, scores in zip(self._partitions(), state["scores"], strict=True):
             vars(partition.scores).update(scores)
 
