@@ -15,10 +15,12 @@ REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["bu
 .PHONY: demo test test-all test-exhaustive test-oldest fuzz soak sanitize docs lint wheel release platforms clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/plot_syntax_highlighting.py
+	@mkdir -p build
+	$(BIN)/python examples/plot_syntax_highlighting.py build/demo.html
 
 # All tests but those that take long.
 test: $(VENV)/.test
+	@echo "Collecting about ten thousand tests takes half a minute; they take five on two cores."
 	$(PYTEST) -m "not exhaustive"
 
 test-all: $(VENV)/.test
@@ -97,6 +99,8 @@ platforms: wheel $(VENV)/.requires
 
 RECENT = import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is required: make PYTHON=...")
 
+COMPILING = Compiling the package takes one to three minutes, and only the first time.
+
 $(BIN)/python:
 	@$(PYTHON) -c '$(RECENT)'
 	$(PYTHON) -m venv $(VENV)
@@ -107,6 +111,7 @@ $(VENV)/.requires: $(BIN)/python pyproject.toml
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.requires $(SOURCES) setup.py
+	@echo "$(COMPILING)"
 	$(INSTALL) --no-build-isolation --editable ".[plot,progress]"
 	touch $@
 
@@ -114,6 +119,7 @@ $(VENV)/.installed: $(VENV)/.requires $(SOURCES) setup.py
 # are not compiled again. seqeval has no wheel: without isolation, its build needs setuptools-scm,
 # or its version is 0.0.0, which no requirement accepts.
 $(VENV)/.test $(VENV)/.docs: $(VENV)/.%: $(VENV)/.requires $(SOURCES) setup.py
+	@echo "$(COMPILING)"
 	$(INSTALL) setuptools-scm
 	$(INSTALL) --no-build-isolation --editable ".[plot,progress,$*]"
 	touch $(VENV)/.installed $@

@@ -15,7 +15,8 @@ comment after code, but not inside a string. The trees of `treecrf.TreeCRF` comb
 label with the characters.
 
 Nothing has to be downloaded, because the files belong to the running Python. ``make demo`` runs
-this example. In a terminal, it also prints the picture below.
+this example. In a terminal, it also prints the picture below, and it writes a report
+(:doc:`/guide/reports`).
 """
 
 # %%
@@ -36,7 +37,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF
+from treecrf import LinearCRF, SlidingWindowClassifier, TreeCRF, report
 from treecrf.metrics import token_accuracy_score, token_f1_score
 
 LABELS = ["code", "comment", "docstring", "string"]
@@ -176,3 +177,18 @@ if sys.stdout.isatty():
                 print(f"\033[{'37;41' if is_wrong else ANSI[label]}m{source[i:j]}\033[0m", end="")
             print(" " * (width + 2 - (stop - start)), end="")
         print()
+
+# %%
+# ``make demo`` passes the path of a report of all test files, which also compares ``TreeCRF`` with
+# the wide windows.
+
+if len(sys.argv) > 1:
+    page = report(
+        models["TreeCRF"],
+        X_test,
+        y_test,
+        other=models["windows of 80 + 40"],
+        title="Code, comments, docstrings and strings in Python files",
+    )
+    page.save(sys.argv[1])
+    print(f"\nOpen the report in a browser: {Path(sys.argv[1]).resolve()}")
