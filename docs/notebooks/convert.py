@@ -1,7 +1,7 @@
 """Turn pages of the guide into notebooks: python docs/notebooks/convert.py.
 
-Texts become cells of Markdown, and the examples cells of code, without their results. The pages stay
-the only source; a test compares the notebooks with them, and runs them.
+Texts become cells of Markdown, and the examples cells of code, without their results. The pages
+stay the only source; a test compares the notebooks with them, and runs them.
 """
 
 import json
