@@ -26,8 +26,6 @@ CHARACTER = 0.602
 LINE = 1.75
 # Characters between columns.
 GAP = 4
-# A figure with more rows does not fit a page. It is the number of leaves at depth 5.
-MAX_ROWS = 32
 # Opacity of the lines of tests that hold, and of those that fail.
 STRONG = 0.8
 WEAK = 0.5
@@ -58,7 +56,7 @@ def plot_tree(
     iteration: int = 0,
     label: Any = None,
     *,
-    max_depth: int | None = None,
+    max_depth: int | None = 5,
     decimals: int = 3,
     ax: Any = None,
 ) -> Any:
@@ -77,9 +75,9 @@ def plot_tree(
         Number of the iteration; negative numbers count from the last.
     label : str, int or bool, optional
         Label of the tree; the first label by default.
-    max_depth : int, optional
-        Maximum depth to draw; deeper leaves are only counted. By default, a tree of more than 32
-        rows ends at the last depth that takes no more.
+    max_depth : int or None, default=5
+        Maximum depth to draw; deeper leaves are only counted. None draws the whole tree, which may
+        be wider than a page.
     decimals : int, default=3
         Number of decimal places of values.
     $ax
@@ -104,8 +102,6 @@ def plot_tree(
     ["symbol is 'a'", '-0.300 (9)', '+0.231 (12)', 'yes', 'no']
     """
     title, nodes = titled_tree(FittedTrees.of(model), iteration, label, decimals)
-    if max_depth is None:
-        max_depth = _readable_depth(nodes)
     placed = _placed(nodes, max_depth, decimals)
     starts, width = _columns(placed)
     n_rows = sum(item.is_end for item in placed)
@@ -133,22 +129,7 @@ def plot_tree(
     return ax
 
 
-def _readable_depth(nodes: list[Node]) -> int:
-    """Return the greatest depth at which the drawn tree has no more than `MAX_ROWS` rows."""
-    depth = 0
-    at_depth = [nodes[0]]
-    n_leaves_above = 0
-    while at_depth:
-        inner = [node for node in at_depth if not node.is_leaf]
-        n_leaves_above += len(at_depth) - len(inner)
-        if not inner or n_leaves_above + 2 * len(inner) > MAX_ROWS:
-            break
-        at_depth = [nodes[k] for node in inner for k in (node.passed, node.failed)]
-        depth += 1
-    return depth
-
-
-def _placed(nodes: list[Node], max_depth: int, decimals: int) -> list[PlacedNode]:
+def _placed(nodes: list[Node], max_depth: int | None, decimals: int) -> list[PlacedNode]:
     """List the drawn nodes; the first is the root, and parents come before their children."""
     placed: list[PlacedNode] = []
 
