@@ -12,7 +12,7 @@ from support.settings import FIXED
 from treecrf import TreeCRF
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning"),
+    pytest.mark.filterwarnings("ignore:nothing in a sequence:UserWarning"),
     pytest.mark.filterwarnings("ignore:X lacks the column:UserWarning"),
     pytest.mark.filterwarnings("ignore:X has .* not among the columns:UserWarning"),
     pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning"),

@@ -509,7 +509,7 @@ def test_garbage_works_or_raises(X, y):
     check_call(lambda: small(max_iter=1).fit(X, y).predict_proba(X))
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence")
+@pytest.mark.filterwarnings("ignore:nothing in a sequence")
 @given(garbage)
 def test_prediction_of_garbage_works_or_raises(trained, X):
     check_call(lambda: trained.predict_proba(X))

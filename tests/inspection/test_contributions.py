@@ -192,7 +192,7 @@ def test_attributes_of_one_feature_are_added():
 # Descriptions
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.filterwarnings("ignore:nothing in a sequence:UserWarning")
 def test_descriptions_of_values():
     rng = np.random.default_rng(0)
     X = [[{"word": str(rng.choice(list("abc"))), "size": float(rng.normal()),

@@ -315,7 +315,7 @@ def test_all_jumps_of_few_thresholds_are_drawn():
 # Errors
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.filterwarnings("ignore:nothing in a sequence:UserWarning")
 def test_wrong_arguments(trained, letters):
     X = letters[0]
     for arguments, message in (

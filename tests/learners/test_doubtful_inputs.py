@@ -219,9 +219,8 @@ def test_nothing_is_known(name):
         for item in unknown:
             for call in (crf.predict, crf.predict_proba, crf.decode):
                 (found,) = warned(lambda call=call, item=item: call([*known, *X, item, item]))
-                i = len(known) + len(X)
-                assert found.startswith(f"nothing in sequence {i} is known: its ")
-                assert "did not occur in training; check how X was made" in found
+                assert found.startswith("nothing in a sequence is known: none of its ")
+                assert "occurred in training; check how X was made" in found
             iterated = warned(lambda crf=crf, item=item: crf.predict(iter([item])))
             assert len(iterated) == 1
 
@@ -229,10 +228,10 @@ def test_nothing_is_known(name):
 def test_nothing_in_a_long_table_is_known():
     crf = TreeCRF(max_iter=2).fit("abab", "xyxy", lengths=[2, 2])
     (found,) = warned(lambda: crf.predict("abqqrr", lengths=[2, 0, 2, 2]))
-    assert found.startswith("nothing in sequence 2 is known: its symbols, such as 'q', did not")
+    assert found.startswith("nothing in a sequence is known: none of its symbols occurred in")
     crf = TreeCRF(max_iter=2).fit([*SENTENCES[0], *SENTENCES[1]], "xyx", lengths=[2, 1])
     (found,) = warned(lambda: crf.score([{"word": "a"}, {"w": 1}], "xy", lengths=[1, 1]))
-    assert found.startswith("nothing in sequence 1 is known: its keys and categories, such as 'w'")
+    assert found.startswith("nothing in a sequence is known: none of its keys and categories")
 
 
 def test_symbols_that_a_hidden_markov_model_does_not_know(tmp_path):
@@ -240,7 +239,7 @@ def test_symbols_that_a_hidden_markov_model_does_not_know(tmp_path):
     hmm.save(tmp_path / "hmm.treecrf")
     for model in (hmm, treecrf.load(tmp_path / "hmm.treecrf"), hmm.fit(["cd"], ["xy"])):
         (found,) = warned(lambda model=model: model.predict(["q", "QQ"]))
-        assert found.startswith("nothing in sequence 0 is known: its symbols, such as 'q',")
+        assert found.startswith("nothing in a sequence is known: none of its symbols occurred in")
     assert not warned(lambda: hmm.predict(["cq"]))
     assert len(warned(lambda: hmm.predict(["ab"]))) == 1
 

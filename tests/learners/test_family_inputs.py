@@ -60,7 +60,7 @@ def assert_close(name, ours, theirs) -> None:
     assert_close_arrays(ours, theirs, atol=1e-12 if name in EXACT else 1e-4)
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.filterwarnings("ignore:nothing in a sequence:UserWarning")
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
 @pytest.mark.parametrize("has_gaps", [False, True])
 @every(TABULAR, fast=CORE)
@@ -82,7 +82,7 @@ def test_forms_of_the_same_cells_give_the_same_model(name, has_gaps):
         assert model.get_feature_names_out().tolist() == named
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.filterwarnings("ignore:nothing in a sequence:UserWarning")
 @every(ESTIMATED)
 def test_wrapped_estimators_read_missing_categories(name):
     rooms = cut([[room] for room in with_missing(ROOM, 2)])

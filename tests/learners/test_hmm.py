@@ -76,7 +76,7 @@ def test_probabilities_are_those_of_naive_counting(seed, order, n_labels, laplac
     assert len(hmm.transition_log_prob_) == order + 1
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.filterwarnings("ignore:nothing in a sequence:UserWarning")
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_probabilities_of_all_inputs_add_up_to_one(order):
     hmm = HMMClassifier(order=order).fit(["aba", "bb"], ["xyy", "yx"])
@@ -153,7 +153,7 @@ def test_all_symbols_missing():
         HMMClassifier().fit(["ab"], ["xy"]).predict([[["a"], [None]]])
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.filterwarnings("ignore:nothing in a sequence:UserWarning")
 @pytest.mark.parametrize("n_labels", [2, 5])
 def test_first_order_agrees_with_hmmlearn(n_labels):
     hmmlearn = pytest.importorskip("hmmlearn.hmm", reason="hmmlearn is not installed")

@@ -51,7 +51,7 @@ def refused(path: Path, values: object, arrays: dict, match: str | None = None) 
 LABELS = [["x", "longer"], [3, -7, 2**60], [False, True]]
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.filterwarnings("ignore:nothing in a sequence:UserWarning")
 @pytest.mark.parametrize(
     ("kind", "labels"),
     [

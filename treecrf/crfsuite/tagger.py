@@ -316,7 +316,8 @@ class Labeler:
             items = [self._present()]
             short_model = self._predictor.short_model
             if short_model is not None:
-                self._lattice = self._chain.quick_lattice(items, short_model)
+                max_positions = self._predictor.max_positions
+                self._lattice = self._chain.quick_lattice(items, short_model, max_positions)
             if self._lattice is None:
                 self._lattice = self._read(items)
         return self._lattice

@@ -24,6 +24,7 @@ from treecrf.inputs.sequences import (
     LongSequences,
     Sequences,
 )
+from treecrf.inputs.unknown_values import warn_of_nothing_known
 from treecrf.inputs.values import column_names, short_list, short_repr
 from treecrf.utils.messages import warn
 from treecrf.utils.scipy_sparse import sparse
@@ -378,41 +379,37 @@ def _similar_name(key: Any, names: Iterable[str]) -> str | None:
 
 
 def warn_of_unknown(sequences: Sequences, schema: InputSchema, X: Any, is_long: bool) -> None:
-    """Warn of the first sequence that holds something, but nothing that occurred in training."""
-    unknown = None
+    """Warn of a sequence that holds something, but nothing that occurred in training."""
+    is_unknown = False
     if sequences.form == "symbols":
-        unknown = _find_symbols(sequences, schema)
+        is_unknown = _has_unknown_symbols(sequences, schema)
     elif sequences.form == "sparse" and sequences.names is not None:
-        unknown = _find_dicts(sequences, schema, X, is_long)
+        is_unknown = _has_unknown_dicts(sequences, schema, X, is_long)
     elif schema.is_categorical and sequences.form == "dense":
-        unknown = _find_categories(sequences, schema)
-    if unknown is not None:
-        i, what = unknown
-        warn(
-            f"nothing in sequence {i} is known: {what} did not occur in training; check how X was "
-            "made, such as the case of its letters"
-        )
+        is_unknown = _has_unknown_categories(sequences, schema)
+    if is_unknown:
+        warn_of_nothing_known(schema)
 
 
-def _find_symbols(sequences: Sequences, schema: InputSchema) -> tuple[int, str] | None:
+def _has_unknown_symbols(sequences: Sequences, schema: InputSchema) -> bool:
     known = schema.known_symbols
     if isinstance(sequences, ListedSequences):
         items = sequences.items
     else:
         items = split_sequences(sequences.table, sequences.offsets)
-    for i, item in enumerate(items):
+    for item in items:
         # Nearly always, the first symbol is known.
         if not len(item) or item[0] in known:
             continue
         if known.isdisjoint(item.tolist() if isinstance(item, np.ndarray) else item):
-            return i, f"its symbols, such as {short_repr(item[0])},"
-    return None
+            return True
+    return False
 
 
-def _find_categories(sequences: Sequences, schema: InputSchema) -> tuple[int, str] | None:
+def _has_unknown_categories(sequences: Sequences, schema: InputSchema) -> bool:
     is_read = isinstance(sequences, LongSequences) and isinstance(sequences.table, ColumnTable)
     if not is_read or any(v is not schema.categories[j] for j, v in sequences.categories.items()):
-        return None
+        return False
     columns = sequences.table.columns
     offsets = sequences.offsets
     present = np.flatnonzero(offsets[1:] > offsets[:-1])
@@ -423,40 +420,33 @@ def _find_categories(sequences: Sequences, schema: InputSchema) -> tuple[int, st
         rows = slice(offsets[i], offsets[i + 1])
         is_known = any((codes[rows] > 0).any() for codes in columns)
         if not is_known and any((codes[rows] < 0).any() for codes in columns):
-            return i, "its categories"
-    return None
+            return True
+    return False
 
 
-def _find_dicts(
-    sequences: Sequences, schema: InputSchema, X: Any, is_long: bool
-) -> tuple[int, str] | None:
+def _has_unknown_dicts(sequences: Sequences, schema: InputSchema, X: Any, is_long: bool) -> bool:
     offsets = sequences.offsets
     table = sequences.table
     if not isinstance(X, (list, tuple, np.ndarray)) or not sparse.issparse(table):
-        return None
+        return False
     n_values = table.indptr[offsets[1:]] - table.indptr[offsets[:-1]]
     for i in np.flatnonzero(n_values == 0).tolist():
-        if is_long:
-            rows = X[offsets[i] : offsets[i + 1]]
-        else:
-            rows = X[i]
-        unknown = _unknown_name(rows, schema)
-        if unknown is not None:
-            return i, f"its keys and categories, such as {unknown},"
-    return None
+        rows = X[offsets[i] : offsets[i + 1]] if is_long else X[i]
+        if _are_unknown(rows, schema):
+            return True
+    return False
 
 
-def _unknown_name(rows: Any, schema: InputSchema) -> str | None:
-    """Return an unknown attribute of dicts, or of lists of attributes; None if any is known."""
-    index = {name: j for j, name in enumerate(schema.names)}
-    unknown = None
+def _are_unknown(rows: Any, schema: InputSchema) -> bool:
+    """Return whether dicts, or lists of attributes, have attributes, none of them known."""
+    index = schema.index
+    n_attributes = 0
     for row in rows:
         for key, value in (row if isinstance(row, Mapping) else dict.fromkeys(row, True)).items():
-            if key in schema.vectors:
-                return None
             j = index.get(key)
             is_category = j is not None and schema.kinds[j] == CATEGORY
-            if j is not None and not (is_category and value not in schema.categories[j]):
-                return None
-            unknown = unknown or (short_repr(key) if j is None else f"{key!r}: {short_repr(value)}")
-    return unknown
+            is_known = j is not None and not (is_category and value not in schema.categories[j])
+            if is_known or key in schema.vectors:
+                return False
+            n_attributes += 1
+    return n_attributes > 0

@@ -42,6 +42,12 @@ class InputSchema:
         return known
 
     @cached_property
+    def index(self) -> dict[str, int]:
+        """The column of each name; kept, because it takes long."""
+        # Names may be of a class of the user, with methods of its own.
+        return {str.__str__(name): j for j, name in enumerate(self.names or ())}
+
+    @cached_property
     def vectors(self) -> dict[str, np.ndarray]:
         """The keys of dicts that may hold vectors, and the columns of their values.
 

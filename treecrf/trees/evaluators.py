@@ -18,11 +18,12 @@ from treecrf.chains.contexts import extended_contexts
 from treecrf.encoding.encoded import EncodedSequences
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.scoring._answers import mark_missing
-from treecrf.trees.scoring._block_evaluator import BlockEvaluator
+from treecrf.trees.scoring._block_evaluator import BlockEvaluator, ColumnsEvaluator
+from treecrf.trees.scoring._context_walker import ContextWalker
 from treecrf.trees.scoring._set_evaluator import SetEvaluator
 from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.fast_evaluator import FastEvaluator
-from treecrf.trees.scoring.packed_trees import ContextTrees, PackedTrees
+from treecrf.trees.scoring.packed_trees import MAX_CONTEXTS, ContextTrees, PackedTrees
 
 # The fast evaluators; none in a package without the folder ``fast``.
 if find_spec("treecrf.trees.fast"):
@@ -84,16 +85,33 @@ class ForestEvaluator:
         )
 
     @cached_property
-    def block_evaluator(self) -> BlockEvaluator | None:
-        """Evaluator of short sequences in at most 64 contexts; None if there is none."""
-        if short_evaluator is None:
-            return None
+    def walker(self) -> ContextWalker:
+        """Evaluator of short sequences, which need not have all values."""
+        return ContextWalker(self.trees, self.follows_surrogates)
+
+    @cached_property
+    def block_evaluator(self) -> BlockEvaluator:
+        """Evaluator of short sequences with all values."""
+        if short_evaluator is None or self.trees.n_contexts > MAX_CONTEXTS:
+            return self.walker
         return short_evaluator(self.trees)
 
     @cached_property
     def fast_evaluators(self) -> list[FastEvaluator]:
         """The evaluators that may take less time than the reference."""
         return [evaluator(self.trees) for evaluator in EVALUATORS]
+
+    def columns_evaluator(self, n_positions: int, n_steps: int) -> ColumnsEvaluator | None:
+        """Return the evaluator of a long sequence whose tests have been computed.
+
+        None if `block_evaluator` takes less time, given the number of nodes whose tests hold, over
+        all positions; -1 if it is unknown.
+        """
+        for evaluator in self.fast_evaluators:
+            found = evaluator.columns_evaluator(n_positions, n_steps)
+            if found is not None:
+                return found
+        return None
 
     def fastest(self, n_positions: int) -> FastEvaluator | None:
         """Return the evaluator that takes the least time; None for the reference."""

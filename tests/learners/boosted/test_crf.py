@@ -170,7 +170,7 @@ parameters = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.filterwarnings("ignore:nothing in sequence:UserWarning")
+@pytest.mark.filterwarnings("ignore:nothing in a sequence:UserWarning")
 @given(parameters, st.sampled_from(sorted(STORAGES)), st.integers(2, 4), st.integers(0, 2**32 - 1))
 def test_properties_hold_for_all_parameters(parameters, kind, n_labels, seed):
     rng = np.random.default_rng(seed)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import Counter
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
+import treecrf
 from treecrf import LinearCRF
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.segmentation import Segmentation
@@ -140,6 +145,29 @@ def test_weights_are_in_the_order_of_the_names(transition_features):
         np.testing.assert_allclose(log_p, scores - np.logaddexp.reduce(scores))
 
 
+@pytest.mark.filterwarnings("ignore:LinearCRF did not converge")
+def test_weights_by_name_are_made_once_for_each_fit(letters, tmp_path):
+    X, y = letters
+    crf = LinearCRF(warm_start=True, max_iter=5).fit(X, y)
+    size = len(pickle.dumps(crf))
+    state = crf.state_features_
+    assert len(pickle.dumps(crf)) == size
+    assert crf.state_features_ is state
+    assert crf.set_params(decoding="viterbi").state_features_ is state
+    with pytest.raises(TypeError):
+        state["a", "b"] = 1.0
+    for other in (pickle.loads(pickle.dumps(crf)), copy.deepcopy(crf)):
+        assert other.state_features_ == state
+    crf.save(tmp_path / "crf.treecrf")
+    assert treecrf.load(tmp_path / "crf.treecrf").state_features_ == state
+    before = dict(state)
+    crf.set_params(max_iter=50).fit(X, y)
+    assert crf.state_features_ != before == dict(state)
+    assert crf.fit(X[:1], [labels[::-1] for labels in y[:1]]).state_features_ != before
+    with pytest.raises(NotFittedError):
+        getattr(clone(crf), "state_features_")  # noqa: B009
+
+
 def test_weights_in_the_form_of_sklearn_crfsuite(letters, tables):
     crf = LinearCRF(window=(1, 0), l2_regularization=0.1).fit(*letters)
     names, labels = crf.get_attribute_names().tolist(), crf.classes_.tolist()
@@ -153,6 +181,7 @@ def test_weights_in_the_form_of_sklearn_crfsuite(letters, tables):
     (likeliest, _), *_ = Counter(state).most_common(1)
     assert likeliest in {("symbol[0] is 'a'", "x"), ("symbol[0] is 'b'", "y"),
                          ("symbol[0] is 'c'", "z")}  # fmt: skip
+    assert Counter(transitions) == dict(transitions)
     of_numbers = LinearCRF().fit(*tables)
     assert all(type(label) is int for _, label in of_numbers.state_features_)
     assert all(type(weight) is float for weight in of_numbers.transition_features_.values())

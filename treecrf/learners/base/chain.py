@@ -145,9 +145,9 @@ class FittedChain(ABC):
         """
         return None
 
-    def quick_lattice(self, X: list, short_model: Any) -> Lattice | None:
-        """Make a lattice of a few short sequences; None if they have to be read like all others."""
-        scores_and_offsets = short_model.scores(X)
+    def quick_lattice(self, X: list, short_model: Any, max_positions: int) -> Lattice | None:
+        """Make a lattice of a few positions; None if they have to be read like large batches."""
+        scores_and_offsets = short_model.scores(X, max_positions)
         if scores_and_offsets is None:
             return None
         scores, offsets = scores_and_offsets

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 else:
     from sklearn.base import BaseEstimator
 
+# Attributes that follow from others, and are made when they are first needed.
+KEPT = ("_kept_predictor", "_kept_features")
 # Parameters of prediction, which can be set after training.
 PREDICTION_PARAMETERS = ("decoding", "beam_width", "cost_matrix", "transitions", "n_jobs")
 
@@ -149,10 +151,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         return f"init_score: {type(self).__name__} does not support it; TreeCRF does"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without what the first prediction makes."""
+        """Return the state without what is made when it is first needed."""
         state = super().__getstate__()
-        state.pop("_kept_predictor", None)
-        return state
+        return {name: value for name, value in state.items() if name not in KEPT}
 
     # Predictions
 
@@ -377,6 +378,10 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         ((2, 2, 2), True)
         """
         predictor = self._predictor()
+        if allowed is known is init_score is lengths is groups is None and type(X) is list:
+            pairs = predictor.quick_results(X, predictor.pairwise_in)
+            if pairs is not None:
+                return pairs
         segmentation = predictor.segmentation(X, lengths, groups)
         sequences, masks = predictor.read(X, segmentation, allowed, known, init_score)
         empty = np.zeros((0, len(self.classes_), len(self.classes_)))

@@ -15,7 +15,7 @@ from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import segmentation_of
 from treecrf.inputs.schema import InputSchema
 from treecrf.learners.base.callbacks import as_callbacks
-from treecrf.learners.base.classifier import SequenceClassifier, refuse_metrics_of_rows
+from treecrf.learners.base.classifier import KEPT, SequenceClassifier, refuse_metrics_of_rows
 from treecrf.learners.base.label_rules import LabelRules
 from treecrf.learners.base.opening import (
     FitArguments,
@@ -274,7 +274,7 @@ class SequenceLearner(SequenceClassifier):
     def _fitted_copy(self, fitted: dict) -> SequenceLearner:
         """Return a copy with other fitted attributes."""
         # Results of `fit` without an underscore at the end are among them.
-        others = {*self._fitted, "_kept_predictor", "_n_unlabeled"}
+        others = {*self._fitted, *KEPT, "_n_unlabeled"}
         copied = object.__new__(type(self))
         copied.__dict__ = {
             name: value
@@ -323,7 +323,7 @@ class SequenceLearner(SequenceClassifier):
                 raise ValueError(
                     f"warm start: the model has {name}={trained!r}, which cannot change to {now!r}"
                 )
-        return {name: value for name, value in vars(self).items() if name != "_kept_predictor"}
+        return {name: value for name, value in vars(self).items() if name not in KEPT}
 
     def _fixed_settings(self) -> dict[str, Any]:
         """Return the parameters that a warm start cannot change, with their fitted values."""

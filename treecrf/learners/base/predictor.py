@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain as chained
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -33,10 +33,10 @@ RUN_BYTES = 31 << 20
 # Minimum number of positions of a run for a thread: each run takes a millisecond longer than its
 # positions.
 MIN_RUN = 1 << 11
+# Number of positions from which the fixed time of a large batch, a millisecond, matters little.
+MAX_QUICK = 1 << 13
 # Runs for each thread, so that a thread that is done early takes another one.
 RUNS_PER_THREAD = 2
-# Maximum number of positions for which reading takes longer than the work on their values.
-MAX_SHORT = 64
 
 
 def results_per_sequence(
@@ -71,11 +71,11 @@ def accuracy_of(counts: Iterable[tuple[float, float, int, int]]) -> float:
     return float(n_correct / n_known)
 
 
-def _is_one_group(X: Any, name: Any) -> bool:
+def _is_one_group(X: Any, name: Any, max_positions: int) -> bool:
     """Return whether X is a short data frame with one group in the column of this name."""
     from treecrf.inputs.values import column_names
 
-    if not isinstance(name, str) or len(X) > MAX_SHORT or name not in column_names(X):
+    if not isinstance(name, str) or len(X) > max_positions or name not in column_names(X):
         return False
     if not hasattr(X[name], "to_list"):
         return False
@@ -177,6 +177,10 @@ class Predictor:
         """Find the most probable label sequences, as the method of estimators."""
         if not isinstance(n_best, Integral) or n_best < 1:
             raise ValueError(f"n_best={n_best!r}; expected a positive integer")
+        if allowed is known is init_score is lengths is groups is None:
+            best = self.quick_n_best(X, int(n_best))
+            if best is not None:
+                return best
         segmentation = self.segmentation(X, lengths, groups)
         sequences, masks = self.read(X, segmentation, allowed, known, init_score)
         labels, log_p = self.n_best(sequences, masks, int(n_best))
@@ -191,25 +195,36 @@ class Predictor:
         """The model in the form for short sequences; None if it has none."""
         return self.chain.short_model(self.columns.names)
 
-    def quick_results(self, X: Any, results_of: Callable[[Lattice], list]) -> Any:
-        """Return the results of a few short sequences, or of one in a data frame.
+    @cached_property
+    def max_positions(self) -> int:
+        """Number of positions that are read without the arrays of large batches."""
+        n_scores = self.chain.n_scores or len(self.chain.classes)
+        most = min(MAX_QUICK, MAX_BYTES // (np.dtype(np.float64).itemsize * n_scores))
+        if Threads(self.n_jobs).n_threads > 1:
+            most = min(most, MIN_RUN)
+        return most
 
-        None if they have to be read like all others.
+    def quick_results(self, X: Any, results_of: Callable[[Lattice], list]) -> Any:
+        """Return the results of a few positions, or of one sequence in a data frame.
+
+        None if they have to be read like large batches.
         """
-        if self.chain.searches:
-            return None
         is_list = type(X) is list
-        if is_list:
-            is_short = len(X) <= MAX_SHORT
-        else:
-            is_short = _is_one_group(X, self.group_column(X))
-        if not is_short or self.short_model is None:
-            return None
-        lattice = self.chain.quick_lattice(X if is_list else [X], self.short_model)
+        lattice = self._quick_lattice(X, is_list)
         if lattice is None:
             return None
         results = results_of(lattice)
         return results if is_list else results[0]
+
+    def _quick_lattice(self, X: Any, is_list: bool) -> Lattice | None:
+        max_positions = self.max_positions
+        if is_list:
+            is_short = len(X) <= max_positions
+        else:
+            is_short = _is_one_group(X, self.group_column(X), max_positions)
+        if not is_short or self.chain.searches or self.short_model is None:
+            return None
+        return self.chain.quick_lattice(X if is_list else [X], self.short_model, max_positions)
 
     # Reading
 
@@ -359,6 +374,19 @@ class Predictor:
         labels = split_sequences(self.chain.classes[codes], lattice.offsets)
         return list(zip(self.as_read(labels), values, strict=True))
 
+    def n_best_in(self, lattice: Lattice, n: int) -> list[tuple]:
+        """Return the n most probable label sequences of each sequence, and log-probabilities.
+
+        With n = 1 they are not in lists.
+        """
+        if n == 1:
+            return self.best_in(lattice)
+        classes = self.chain.classes
+        return [
+            (self.as_read([classes[codes] for codes in paths]), log_p)
+            for paths, log_p in lattice.n_best(n)
+        ]
+
     # Results of sequences
 
     def labels(self, sequences: Sequences, masks: np.ndarray | None) -> list[np.ndarray]:
@@ -388,23 +416,29 @@ class Predictor:
 
         With n = 1 they are not in lists.
         """
-        classes = self.chain.classes
-        no_labels = classes[:0]
-
-        def best_in(lattice: Lattice, masks: np.ndarray | None = None) -> list[tuple]:
-            return [
-                (self.as_read([classes[codes] for codes in paths]), log_p)
-                for paths, log_p in lattice.n_best(n)
-            ]
-
+        no_labels = self.chain.classes[:0]
         # The only label sequence of an empty sequence has probability 1.
         if n == 1:
             best = results_per_sequence(
                 sequences, lambda batch: self.decoded(batch, masks), (no_labels, 0.0)
             )
         else:
-            best = self.results(sequences, masks, best_in, ([no_labels], np.zeros(1)))
+            empty = [no_labels], np.zeros(1)
+            best = self.results(
+                sequences, masks, lambda lattice, _: self.n_best_in(lattice, n), empty
+            )
         return [labels for labels, _ in best], [log_p for _, log_p in best]
+
+    def quick_n_best(self, X: Any, n: int) -> tuple[Any, Any] | None:
+        """Return the results of `decode` for a few positions, as `quick_results`."""
+        best = self.quick_results(X, partial(self.n_best_in, n=n))
+        if best is None:
+            return None
+        if type(X) is not list:
+            labels, log_p = best
+            return (labels, np.array([log_p])) if n == 1 else ([labels], [log_p])
+        log_p = [value for _, value in best]
+        return [labels for labels, _ in best], np.array(log_p) if n == 1 else log_p
 
     def log_likelihoods(self, raw: RawData) -> np.ndarray:
         """Compute the log-probabilities of label sequences, which may be known in part."""

@@ -34,6 +34,8 @@ cdef extern from "learners/linear/linear_chain.h" nogil:
     void log_backward_chain(double *rows, Py_ssize_t length, const double *transitions,
                             Py_ssize_t n_labels, const double *forward, double weight,
                             double *expected, double *work)
+    void best_sums(const double *rows, Py_ssize_t length, const double *transitions, double *best,
+                   Py_ssize_t n_labels)
 
 cdef extern from "learners/linear/linear.h" nogil:
     ctypedef struct sparse_rows "struct sparse_rows":
@@ -336,6 +338,49 @@ cdef class StateChains:
                 add_start(row, transitions)
                 backward(&s, row, length, -1.0, forward(&s, row, NULL, length, &unused))
             free(s.memory)
+
+    def best_codes(self, const double[:, ::1] rows, const double[:, ::1] transitions,
+                   Py_ssize_t first, Py_ssize_t last, int32_t[::1] out):
+        """Write the label sequences with the highest scores.
+
+        They are those of `treecrf.chains._decode.viterbi`, also where several have the same score.
+        """
+        cdef Py_ssize_t i, length, n_labels = transitions.shape[1]
+        cdef Py_ssize_t longest = longest_of(self.offsets, first, last)
+        cdef double *best = <double *> malloc(longest * n_labels * sizeof(double))
+        cdef const double *row
+        if best == NULL:
+            raise MemoryError(f"no memory to decode a sequence of {longest} positions")
+        with nogil:
+            for i in range(first, last):
+                row = &rows[self.first_rows[i], 0]
+                length = self.offsets[i + 1] - self.offsets[i]
+                best_sums(row, length, &transitions[0, 0], best, n_labels)
+                follow_back(row, length, transitions, best, &out[self.offsets[i]])
+            free(best)
+
+
+cdef void follow_back(const double *rows, Py_ssize_t length, const double[:, ::1] transitions,
+                      const double *best, int32_t *out) noexcept nogil:
+    """Write the labels of the best sequence, from the highest sums up to each label.
+
+    The label before a position is the first one whose sum and score give the sum after it.
+    """
+    cdef Py_ssize_t t, u, v = 0, n = transitions.shape[1]
+    cdef const double *now = best + (length - 1) * n
+    cdef double score
+    for u in range(1, n):
+        if now[u] > now[v]:
+            v = u
+    out[length - 1] = <int32_t> v
+    for t in range(length - 1, 0, -1):
+        score = rows[t * n + v]
+        u = 0
+        while now[u - n] + (score + transitions[u, v]) < now[v]:
+            u += 1
+        now -= n
+        v = u
+        out[t - 1] = <int32_t> v
 
 
 # Stochastic gradient steps

@@ -6,6 +6,8 @@ import copy
 import numbers
 from abc import abstractmethod
 from collections import ChainMap
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,6 +72,8 @@ class LinearSequenceClassifier(SequenceLearner):
     _needs_all_labels = True
 
     _fitted: ClassVar[tuple[str, ...]] = ("_weights", "_attributes")
+    # The weights, and what `state_features_` and `transition_features_` made of them.
+    _kept_features: tuple[Weights, Mapping, Mapping] | None = None
     # Whether trees start from its scores: weights need not converge, and the penalty grows.
     _is_start = False
 
@@ -263,19 +267,27 @@ class LinearSequenceClassifier(SequenceLearner):
         return self._weights.transitions[-1].copy()
 
     @property
-    def state_features_(self) -> dict[tuple[str, Any], float]:
+    def state_features_(self) -> Mapping[tuple[str, Any], float]:
         """Weights of the labels other than 0, by attribute and label, as in sklearn-crfsuite."""
-        weights = self.state_weights_
-        names = self.get_attribute_names()
-        labels = self.classes_.tolist()
-        return {(str(names[i]), labels[v]): float(weights[i, v]) for i, v in np.argwhere(weights)}
+        return self._features()[0]
 
     @property
-    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+    def transition_features_(self) -> Mapping[tuple[Any, Any], float]:
         """Weights of labels after labels other than 0, as in sklearn-crfsuite."""
-        weights = self.transition_weights_
-        labels = self.classes_.tolist()
-        return {(labels[u], labels[v]): float(weights[u, v]) for u, v in np.argwhere(weights)}
+        return self._features()[1]
+
+    def _features(self) -> tuple[Mapping, Mapping]:
+        """Return the weights by name, which are made once and cannot be changed."""
+        kept = self._kept_features
+        if kept is None or kept[0] is not self._weights:
+            check_is_fitted(self, "classes_")
+            names = self.get_attribute_names().tolist()
+            labels = self.classes_.tolist()
+            state = _by_names(self.state_weights_, list(map(str, names)), labels)
+            transitions = _by_names(self.transition_weights_, labels, labels)
+            kept = self._weights, MappingProxyType(state), MappingProxyType(transitions)
+            self._kept_features = kept
+        return kept[1:]
 
     def _by_name(self, weights: np.ndarray) -> np.ndarray:
         """Return the weights by attribute and offset, in the order of the names."""
@@ -322,6 +334,16 @@ class LinearSequenceClassifier(SequenceLearner):
         else:
             self.attributes = attributes
         return self
+
+
+def _by_names(weights: np.ndarray, rows: list, columns: list) -> dict[tuple[Any, Any], float]:
+    """Return the weights other than 0 by the names of their rows and columns."""
+    i, j = np.nonzero(weights)
+    values = weights[i, j].tolist()
+    names = zip(
+        map(rows.__getitem__, i.tolist()), map(columns.__getitem__, j.tolist()), strict=True
+    )
+    return dict(zip(names, values, strict=True))
 
 
 def _widened(attributes: Attributes, sequences: Sequences) -> Attributes:

@@ -73,11 +73,11 @@ class LinearChain(FittedChain):
         linear = LinearModel(self.attributes, self.weights)
         return short_model(self.schema, len(self.classes), self.order, None, linear, ignored)
 
-    def quick_lattice(self, X: list, short_model: Any) -> Lattice | RowsLattice | None:
-        """Make a lattice of a few short sequences; None if they have to be read like all others."""
+    def quick_lattice(self, X: list, short_model: Any, max_positions: int) -> Lattice | None:
+        """Make a lattice of a few positions; None if they have to be read like large batches."""
         if self.transitions is not None:
-            return super().quick_lattice(X, short_model)
-        rows_and_offsets = short_model.rows(X)
+            return super().quick_lattice(X, short_model, max_positions)
+        rows_and_offsets = short_model.rows(X, max_positions)
         if rows_and_offsets is None:
             return None
         rows, offsets = rows_and_offsets

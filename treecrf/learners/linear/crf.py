@@ -179,9 +179,9 @@ class LinearCRF(LinearSequenceClassifier):
         Weights of previous label (row) and label (column), independent of the attributes.
     start_weights_ : float array of shape ``(n_classes,)``
         Weights of the labels at first positions, which have no previous label.
-    state_features_, transition_features_ : dict
+    state_features_, transition_features_ : mapping
         The weights other than 0 by ``(attribute, label)`` and by ``(previous label, label)``, as in
-        sklearn-crfsuite.
+        sklearn-crfsuite. They are made once, and are read-only.
 
     See Also
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,14 +19,32 @@ if TYPE_CHECKING:
     from treecrf.learners.linear.scores import LinearFunction
 
 
-class StateLattice(Lattice):
+class LinearLattice(Lattice):
     """A lattice of a model without transition features.
 
-    Most predictions need the probabilities of labels only, and these do not need the scores of all
-    pairs of labels at all positions, which everything else computes.
+    Most predictions need the scores of labels only, and not those of all pairs of labels at all
+    positions, which everything else computes.
     """
 
     order = 1
+
+    @abstractmethod
+    def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
+        """Return the log-probability of a label sequence for each sequence."""
+
+    def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
+        """Return the codes and log-probabilities of the n best label sequences of each sequence."""
+        paths = Lattice(self.scores, self.offsets, self.order, self.threads).n_best(n)
+        # The same numbers as from `log_likelihoods`: large scores round differently there.
+        best = self.log_likelihoods(np.concatenate([codes[0] for codes, _ in paths]))
+        return [
+            (codes, values + (value - values[0]))
+            for (codes, values), value in zip(paths, best, strict=True)
+        ]
+
+
+class StateLattice(LinearLattice):
+    """The lattice of checked sequences, whose scores threads compute range by range."""
 
     def __init__(self, function: LinearFunction, weights: Weights):
         # Lattices are frozen dataclasses: fields cannot be assigned.
@@ -76,27 +94,34 @@ class StateLattice(Lattice):
         self.threads.map(fill, table.ranges)
         return out
 
-    def n_best(self, n: int) -> list[tuple[list[np.ndarray], np.ndarray]]:
-        """Return the codes and log-probabilities of the n best label sequences of each sequence."""
-        paths = Lattice(self.scores, self.offsets, self.order, self.threads).n_best(n)
-        # The same numbers as from `log_likelihoods`: large scores round differently there.
-        best = self.log_likelihoods(np.concatenate([codes[0] for codes, _ in paths]))
-        return [
-            (codes, values + (value - values[0]))
-            for (codes, values), value in zip(paths, best, strict=True)
-        ]
+    def best_codes(self) -> np.ndarray:
+        """Return the codes of the best label sequence of each sequence."""
+        table = self.function.table
+        out = np.empty(table.n_positions, dtype=np.int32)
+        blocks = self.function.blocks(self.weights)
+
+        def fill(sequences: tuple[int, int]) -> None:
+            first, last = sequences
+            rows = self.function.range_scores(blocks, first, last)
+            chains = StateChains(*table.layout_within(first, last))
+            own_codes = out[self.offsets[first] : self.offsets[last]]
+            chains.best_codes(rows, self.weights.transitions, 0, last - first, own_codes)
+
+        self.threads.map(fill, table.ranges)
+        return out
 
 
-@dataclass(frozen=True)
-class RowsLattice:
-    """What a `StateLattice` does for labels of short sequences, whose scores have been computed."""
+class RowsLattice(LinearLattice):
+    """The lattice of a few positions, whose scores without transitions have been computed."""
 
-    # Scores without transitions; float64 (n_positions, n_labels).
-    rows: np.ndarray
-    # Offsets of the sequences.
-    offsets: np.ndarray
-    # Weights of labels after labels; float64 (n_labels + 1, n_labels).
-    transitions: np.ndarray
+    def __init__(self, rows: np.ndarray, offsets: np.ndarray, transitions: np.ndarray):
+        """Take rows (n_positions, n_labels), and the weights of labels after labels."""
+        vars(self).update(rows=rows, offsets=offsets, transitions=transitions, threads=Threads(1))
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """The scores of all pairs of labels."""
+        return pair_scores(self.rows, self.transitions, self.offsets)
 
     def marginals(self) -> np.ndarray:
         """Return P(label) at every position, (n_positions, n_labels)."""
@@ -105,17 +130,22 @@ class RowsLattice:
         StateChains(self.offsets, starts).marginals(rows, self.transitions, 0, len(starts))
         return rows
 
-    def best_codes(self) -> np.ndarray:
-        """Return the codes of the best label sequence of each sequence."""
-        return self._of_pairs().best_codes()
-
     def log_likelihoods(self, codes: np.ndarray) -> np.ndarray:
         """Return the log-probability of a label sequence for each sequence."""
-        return self._of_pairs().log_likelihoods(codes)
+        rows = self.rows.copy()
+        starts = self.offsets[:-1]
+        out = np.empty(len(starts))
+        chains = StateChains(self.offsets, starts, codes)
+        chains.log_likelihoods(rows, self.transitions, 0, len(starts), out)
+        return out
 
-    def _of_pairs(self) -> Lattice:
-        scores = pair_scores(self.rows, self.transitions, self.offsets)
-        return Lattice(scores, self.offsets, order=1, threads=Threads(1))
+    def best_codes(self) -> np.ndarray:
+        """Return the codes of the best label sequence of each sequence."""
+        starts = self.offsets[:-1]
+        out = np.empty(len(self.rows), dtype=np.int32)
+        chains = StateChains(self.offsets, starts)
+        chains.best_codes(self.rows, self.transitions, 0, len(starts), out)
+        return out
 
 
 def pair_scores(rows: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:

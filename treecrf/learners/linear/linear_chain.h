@@ -211,4 +211,29 @@ static inline void log_backward_chain(double *rows, ptrdiff_t length, const doub
     }
 }
 
+
+/* Steps of Viterbi's recursion: `best` receives the highest sums of scores up to each label. */
+TREECRF_TEMPLATE void best_sums_n(const double *rows, ptrdiff_t length,
+                                  const double *restrict transitions, double *best, ptrdiff_t n)
+{
+    for (ptrdiff_t v = 0; v < n; v++)
+        best[v] = rows[v] + transitions[n * n + v];
+    for (ptrdiff_t t = 1; t < length; t++) {
+        const double *restrict row = rows + t * n, *restrict now = best + (t - 1) * n;
+        double *restrict after = best + t * n;
+        for (ptrdiff_t v = 0; v < n; v++)
+            after[v] = now[0] + (row[v] + transitions[v]);
+        for (ptrdiff_t u = 1; u < n; u++)
+            for (ptrdiff_t v = 0; v < n; v++) {
+                double sum = now[u] + (row[v] + transitions[u * n + v]);
+                after[v] = sum > after[v] ? sum : after[v];
+            }
+    }
+}
+
+TREECRF_WIDEST static void best_sums(const double *rows, ptrdiff_t length,
+                                     const double *transitions, double *best, ptrdiff_t n_labels)
+{
+    TREECRF_UP_TO_8(n_labels, , best_sums_n, rows, length, transitions, best)
+}
 #endif

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,15 +12,21 @@ import numpy as np
 from treecrf.encoding.column_layout import BOUNDARY, CODES, LISTS, MISSING
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import offsets_of
-from treecrf.inputs.schema import CATEGORY, InputSchema
+from treecrf.inputs.schema import BOOLEAN, CATEGORY, InputSchema
+from treecrf.inputs.unknown_values import warn_of_nothing_known
 from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
 from treecrf.learners.linear.model import LinearModel
-from treecrf.learners.short._short_model import ColumnWeights, ShortModel, ValueTests
+from treecrf.learners.short._column_weights import ColumnWeights
+from treecrf.learners.short._short_model import ShortModel
+from treecrf.learners.short._value_tests import ValueTests
 from treecrf.trees.forest import Forest
 from treecrf.trees.scoring._block_evaluator import BlockEvaluator
-from treecrf.trees.scoring.packed_trees import MAX_CONTEXTS, PackedTrees
+from treecrf.trees.scoring._context_walker import ContextWalker
+from treecrf.trees.scoring.packed_trees import PackedTrees
 from treecrf.utils.exact import LEAF_UNIT
 
+# Maximum number of contexts of a position.
+MAX_CONTEXTS = 1 << 12
 # Data frames with more columns are read faster like all others.
 MAX_COLUMNS = 128
 # Keys of tests are 64-bit numbers: the column in the upper half, the value in the lower one.
@@ -42,16 +49,14 @@ def compiled(
     if n_labels**order > MAX_CONTEXTS or schema.vectors:
         return None
     tests = None
-    evaluator = None
+    evaluators: tuple = (None, None, None)
     transitions = None
     if trees is not None:
         forest, encoder = trees
         if not _supports_columns(encoder):
             return None
         if forest.n_iter:
-            tests, evaluator = compiled_trees(schema, forest, encoder)
-            if evaluator is None:
-                return None
+            tests, evaluators = compiled_trees(schema, forest, encoder)
             if forest.transitions is not None:
                 transitions = forest.sum_of_transitions((0, forest.n_iter)) * LEAF_UNIT
     if tests is None:
@@ -63,8 +68,7 @@ def compiled(
         weights = compiled_weights(linear, is_start=trees is not None)
     index = None
     if schema.names is not None:
-        # Names may be of a class of the user, with methods of its own.
-        index = {str.__str__(name): j for j, name in enumerate(schema.names)}
+        index = schema.index
     names = list(schema.names or ())
     codes_by_value, has_strings = _category_tables(schema)
     return ShortModel(
@@ -78,9 +82,10 @@ def compiled(
         schema.absent_is_missing,
         tests,
         weights,
-        evaluator,
+        *evaluators,
         transitions,
         partial(columns_of_frame, names, ignored.difference(names)),
+        partial(warn_of_nothing_known, schema),
     )
 
 
@@ -217,15 +222,16 @@ def tests_of_trees(packed: PackedTrees, encoder: Encoder) -> TreeTests:
 
 def compiled_trees(
     schema: InputSchema, forest: Forest, encoder: Encoder
-) -> tuple[ValueTests, BlockEvaluator | None]:
-    """Return the tests of trees, and the evaluator of the trees; None if there is none.
+) -> tuple[ValueTests, tuple[BlockEvaluator, ContextWalker, Callable]]:
+    """Return the tests of trees, and the evaluators of the trees, as `ShortModel` has them.
 
     With constant transitions, trees do not test previous labels, and one context is evaluated.
     """
     is_one_context = forest.transitions is not None
-    forest_evaluator = forest.evaluator(encoder, 0, forest.n_iter, is_one_context)
-    tests = tests_of_trees(forest_evaluator.trees.packed, encoder)
-    return compiled_tests(schema, tests), forest_evaluator.block_evaluator
+    evaluator = forest.evaluator(encoder, 0, forest.n_iter, is_one_context)
+    tests = tests_of_trees(evaluator.trees.packed, encoder)
+    evaluators = evaluator.block_evaluator, evaluator.walker, evaluator.columns_evaluator
+    return compiled_tests(schema, tests), evaluators
 
 
 def compiled_tests(schema: InputSchema, tests: TreeTests) -> ValueTests:
@@ -235,38 +241,58 @@ def compiled_tests(schema: InputSchema, tests: TreeTests) -> ValueTests:
     # Where no value is missing, no position passes a test of whether one is.
     has_value = ~is_boundary & (tests.values != MISSING)
     is_category = has_value & (schema.kinds == CATEGORY)[columns]
-    is_number = has_value & ~is_category
+    is_boolean = has_value & (schema.kinds == BOOLEAN)[columns]
+    is_number = has_value & ~is_category & ~is_boolean
 
-    # Category tests follow the codes that pass them. Each column has a place before its categories,
-    # for code 0.
+    # These tests follow the codes that pass them. Each column has a place before its categories,
+    # for code 0, or for the booleans that are true.
     first_codes = _first_places(schema, n_before=1)
-    codes = np.where(is_category, first_codes[columns] + tests.values + 1, -1)
-    n_others = np.count_nonzero(~is_category)
+    codes = np.where(is_boolean, first_codes[columns], -1)
+    codes = np.where(is_category, first_codes[columns] + tests.values + 1, codes)
+    n_others = np.count_nonzero(codes < 0)
     by_code = np.argsort(codes, kind="stable")[n_others:]
-
-    # Tests of numbers share the comparison with a threshold, whatever the offset.
-    keys = (columns << COLUMN_SHIFT) + tests.values
-    cuts, cut_of_test = np.unique(keys[is_number], return_inverse=True)
-    thresholds = np.zeros(len(cuts))
-    thresholds[cut_of_test] = tests.thresholds[is_number]
-
-    first_keys = np.arange(schema.n_features + 1) << COLUMN_SHIFT
+    ranks = _ranked_numbers(schema, tests, is_number)
+    by_column = np.argsort(columns, kind="stable")[np.count_nonzero(is_boundary) :]
     return ValueTests(
         first_codes=first_codes,
         code_starts=np.searchsorted(codes[by_code], np.arange(first_codes[-1] + 1)),
         code_tests=by_code.astype(np.int32),
         code_offsets=tests.offsets[by_code].astype(np.int32),
-        cut_starts=np.searchsorted(cuts, first_keys),
-        cuts=thresholds,
-        number_tests=_table(
+        boundary_tests=_table(np.flatnonzero(is_boundary), tests.offsets[is_boundary]),
+        column_starts=np.searchsorted(columns[by_column], np.arange(schema.n_features + 1)),
+        column_tests=_table(
+            by_column, tests.offsets[by_column], tests.values[by_column] == MISSING
+        ),
+        n_tests=len(columns),
+        **ranks,
+    )
+
+
+def _ranked_numbers(schema: InputSchema, tests: TreeTests, is_number: np.ndarray) -> dict:
+    """Return the columns of numbers that trees test, with their thresholds and tests."""
+    # Tests share the comparison with a threshold, whatever the offset.
+    keys = (tests.columns << COLUMN_SHIFT) + tests.values
+    cuts, cut_of_test = np.unique(keys[is_number], return_inverse=True)
+    thresholds = np.zeros(len(cuts))
+    thresholds[cut_of_test] = tests.thresholds[is_number]
+    tested, column_of_cut = np.unique(cuts >> COLUMN_SHIFT, return_inverse=True)
+    number_columns = np.full(schema.n_features, -1, dtype=np.int32)
+    number_columns[tested] = np.arange(len(tested))
+    # A number exceeds a threshold if its rank is higher; columns have a rank more than thresholds.
+    rank_of_test = cut_of_test + column_of_cut[cut_of_test] + 1
+    below = thresholds < 0
+    return {
+        "number_columns": number_columns,
+        "cut_starts": np.searchsorted(column_of_cut, np.arange(len(tested) + 1)),
+        "cuts": thresholds,
+        "zero_ranks": np.bincount(column_of_cut[below], minlength=len(tested)).astype(np.int32),
+        "number_tests": _table(
             np.flatnonzero(is_number),
             tests.offsets[is_number],
-            cut_of_test,
+            rank_of_test,
             tests.are_reversed[is_number],
         ),
-        boundary_tests=_table(np.flatnonzero(is_boundary), tests.offsets[is_boundary]),
-        n_tests=len(columns),
-    )
+    }
 
 
 def _table(*columns: np.ndarray) -> np.ndarray:
@@ -288,11 +314,18 @@ def compiled_weights(linear: LinearModel, is_start: bool) -> ColumnWeights:
     ranges = np.repeat([[-np.inf], [np.inf]], n_columns, axis=1)
     if attributes.is_cut:
         ranges = attributes.ranges
+    imputation = attributes.imputation
+    first_attributes = _first_places(attributes.schema, n_before=0)
+    indicators = np.full(n_columns, -1, dtype=np.int32)
+    n_indicators = len(imputation.indicator_columns)
+    indicators[imputation.indicator_columns] = first_attributes[-1] + np.arange(n_indicators)
     return ColumnWeights(
-        first_attributes=_first_places(attributes.schema, n_before=0),
+        first_attributes=first_attributes,
         rows=rows,
         shifts=shifts,
         exponents=exponents,
+        fills=imputation.values,
+        indicators=indicators,
         weights=linear.weights.attributes,
         transitions=linear.weights.transitions,
         window=attributes.window,

@@ -24,7 +24,10 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from treecrf.chains._memory cimport Memory, release, take, take_zeros
-from treecrf.trees.scoring._answers cimport Answers, Bits, Positions, close_bits, open_bits
+from treecrf.trees.scoring._answers cimport (
+    Answers, Bits, Positions, begin_bits, close_bits, open_bits,
+)
+from treecrf.trees.scoring._block_evaluator cimport ColumnsEvaluator
 
 cdef extern from "trees/fast/leaf_sums.h" nogil:
     enum:
@@ -496,7 +499,7 @@ cdef struct Block:
     uint32_t *totals            # [context, position]
 
 
-cdef class LookupEvaluator:
+cdef class LookupEvaluator(ColumnsEvaluator):
     """Evaluator by lookup of leaf values."""
 
     cdef Answers answers
@@ -546,6 +549,28 @@ cdef class LookupEvaluator:
             release(&block.memory)
         if not ready:
             raise MemoryError("no memory to evaluate the trees")
+
+    cdef bint add_columns(self, const uint64_t *tests, Py_ssize_t n_tests, Py_ssize_t n_skipped,
+                          Py_ssize_t n_positions, double *rows,
+                          Py_ssize_t class_size) noexcept nogil:
+        cdef Block block
+        cdef Py_ssize_t class_, i, c, n_contexts = self.members.shape[1], first = 0
+        cdef double *row
+        cdef bint ready = self._open(&block)
+        while first < n_positions and ready:
+            begin_bits(&block.bits, first, min(BLOCK, n_positions - first))
+            copy_columns(&block.bits, tests, n_tests)
+            block.n_words = (block.bits.n_words + GROUP_WORDS - 1) // GROUP_WORDS * GROUP_WORDS
+            for class_ in range(self.n_labels):
+                self._add_class(&block, class_)
+                for i in range(max(n_skipped - first, 0), block.bits.size):
+                    row = rows + class_ * class_size + (first + i) * n_contexts
+                    for c in range(n_contexts):
+                        row[c] += UNIT * <int32_t> block.totals[c * STRIDE + i]
+            first += block.bits.size
+        close_bits(&block.bits)
+        release(&block.memory)
+        return ready
 
     cdef void _add_class(self, Block *block, Py_ssize_t class_) noexcept nogil:
         """Sum the trees of a class in all contexts."""
@@ -611,3 +636,11 @@ cdef class LookupEvaluator:
                ROW_WORDS * sizeof(uint64_t))
         block.slots = block.bits.columns + (self.n_columns + FIRST_SLOT) * ROW_WORDS
         return True
+
+
+cdef void copy_columns(Bits *bits, const uint64_t *tests, Py_ssize_t n_tests) noexcept nogil:
+    """Copy the sets of tests, [block of 64 positions, test], to the columns of a block."""
+    cdef Py_ssize_t w, k
+    for w in range(bits.n_words):
+        for k in range(n_tests):
+            bits.columns[k * ROW_WORDS + w] = tests[(bits.first // 64 + w) * n_tests + k]

@@ -37,3 +37,6 @@ cdef class ShortEvaluator(BlockEvaluator):
         array = take(memory, block.size * self.n_contexts * sizeof(Walk))
         if array != NULL:
             self.walker.add_block(block, depth, <Walk *> array, rows, class_size)
+
+    cdef Py_ssize_t n_steps(self, const Bits *block) noexcept nogil:
+        return -1 if self.quick is None else self.quick.n_steps(block)

@@ -16,6 +16,8 @@ from treecrf.trees.scoring.packed_trees import MAX_CONTEXTS, ContextTrees
 # measured by ``python benchmarks/prediction.py``, see its tables in benchmarks/README.md.
 MIN_POSITIONS_BY_PERMUTES = 16
 COST_BY_PERMUTES = 0.15
+# The time that it takes there, in relation to that of the lookup in memory.
+TIME_BY_PERMUTES = 0.25
 
 
 class Lookup(FastEvaluator):
@@ -47,6 +49,21 @@ class Lookup(FastEvaluator):
             return COST_BY_PERMUTES
         time = costs.lookup_time(self.trees, n_positions)
         return time / costs.reference_time(self.trees, n_positions)
+
+    def columns_evaluator(self, n_positions: int, n_steps: int) -> LookupEvaluator | None:
+        """Return the evaluator of a long sequence, if it takes less time than block by block.
+
+        ``n_steps`` is the number of nodes whose tests hold, over all positions; -1 if it is
+        unknown.
+        """
+        if not self.supports(n_positions):
+            return None
+        time = costs.lookup_time(self.trees, n_positions)
+        if has_permutes():
+            time *= TIME_BY_PERMUTES
+        if time >= costs.short_time(self.trees, n_positions, n_steps):
+            return None
+        return self.kernel(self.trees.order)
 
     def kernel(self, depth: int) -> LookupEvaluator:
         """Return the compiled evaluator for positions with this many labels before them."""

@@ -9,6 +9,7 @@ import numpy as np
 from treecrf.encoding.encoder import Encoder
 from treecrf.trees.multi_output._vector_blocks import VectorBlockEvaluator
 from treecrf.trees.multi_output._vector_evaluator import VectorEvaluator, vectors_of
+from treecrf.trees.scoring._context_walker import ContextWalker
 from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.packed_trees import ContextTrees, PackedTrees
 
@@ -44,9 +45,18 @@ class MultiOutputEvaluator:
         return VectorEvaluator(self.trees.packed, self.vectors, self.follows_surrogates)
 
     @cached_property
+    def walker(self) -> ContextWalker:
+        """Evaluator of short sequences, which need not have all values."""
+        return ContextWalker(self.trees, self.follows_surrogates)
+
+    @cached_property
     def block_evaluator(self) -> VectorBlockEvaluator:
-        """Evaluator of short sequences."""
+        """Evaluator of short sequences with all values."""
         return VectorBlockEvaluator(self.trees.packed, self.vectors)
+
+    def columns_evaluator(self, n_positions: int, n_steps: int) -> None:
+        """Return None: long sequences are evaluated block by block."""
+        return None
 
     def add_scores(self, batch: Batch) -> None:
         """Add the trees' values to the scores."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+from treecrf.trees.scoring._block_evaluator import ColumnsEvaluator
 from treecrf.trees.scoring.packed_trees import ContextTrees
 
 
@@ -36,3 +37,11 @@ class FastEvaluator(ABC):
         trees at the positions of a `Batch` from ``first`` to ``last - 1`` to its scores; those of
         its i-th position are the entries ``positions[i]``.
         """
+
+    def columns_evaluator(self, n_positions: int, n_steps: int) -> ColumnsEvaluator | None:
+        """Return an evaluator of positions whose tests have been computed, if it is worth it.
+
+        ``n_steps`` is the number of nodes whose tests hold, over all positions; -1 if it is
+        unknown.
+        """
+        return None
