@@ -307,7 +307,8 @@ def test_texts_of_a_tree_do_not_overlap():
     labels = [rng.choice(["B-NP", "I-NP", "O"], 30) for _ in words]
     settings = {"max_leaf_nodes": 30, "l2_regularization": 1.0, **FIXED}
     model = TreeCRF(window=2, max_iter=1, **settings).fit(words, labels)
-    for ax in (plot_tree(model), plot_tree(model, ax=plt.subplots(figsize=(5, 4))[1])):
+    small = plt.subplots(figsize=(5, 4))[1]
+    for ax in (plot_tree(model, max_depth=None), plot_tree(model, max_depth=None, ax=small)):
         assert sum("(" in text for text in names_of(ax.texts)) == 30
         ax.figure.canvas.draw()
         nodes = [text for text in ax.texts if text.get_text() not in ("yes", "no")]
