@@ -55,7 +55,8 @@ if CHECKS == "sanitizers":
     LINK_FLAGS = SANITIZERS
 
 PACKAGE = Path("treecrf")
-HEADERS = sorted(path.as_posix() for path in PACKAGE.rglob("*.h"))
+# Those of exported models are templates.
+HEADERS = sorted(path.as_posix() for path in PACKAGE.rglob("*.h") if "templates" not in path.parts)
 
 # Memoryviews and the like, which Cython would otherwise copy into every module.
 SHARED = "treecrf._cyutility"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from treecrf import plotting as plotting
     from treecrf import preprocessing as preprocessing
     from treecrf import runtime as runtime
+    from treecrf.export.c_files import export_c as export_c
     from treecrf.inputs.dataset import split as split
     from treecrf.learners.base.stream import Stream as Stream
     from treecrf.learners.boosted.average import average as average
@@ -95,6 +96,7 @@ _HOMES = {
     "TreeCRF": "treecrf.learners.boosted.crf",
     "TreeMEMM": "treecrf.learners.local.memm",
     "average": "treecrf.learners.boosted.average",
+    "export_c": "treecrf.export.c_files",
     "flatten": "treecrf.learners.flat.model",
     "load": "treecrf.learners.registry",
     "report": "treecrf.reports.report",

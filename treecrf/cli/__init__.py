@@ -1,4 +1,4 @@
-"""Command line: ``treecrf train``, ``predict``, ``evaluate``, ``report`` and ``info``.
+"""Command line: ``treecrf train``, ``predict``, ``evaluate``, ``report``, ``info``, ``export``.
 
 This module and the package import nothing else before the command is known, so that ``--help`` is
 quick and an interrupt at any time is handled.
@@ -26,6 +26,7 @@ COMMANDS = {
     "evaluate": "compare predictions with the labels in a file",
     "report": "write a page with scores, timelines and explanations",
     "info": "describe a model file",
+    "export": "write a model as C code",
 }
 EPILOG = """\
 examples:
@@ -35,6 +36,7 @@ examples:
   treecrf predict new.csv --model m.treecrf --keep time --output labels.csv
   zcat new.conll.gz | treecrf predict - --format conll --model chunks.treecrf
   treecrf info m.treecrf
+  treecrf export m.treecrf --output labeler.c
 
 Use treecrf COMMAND --help for the options and examples of a command.
 """
@@ -77,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if has_name else str(error), FAILED)
     except MemoryError as error:
         return _fail(f"{str(error) or 'not enough memory'}{MEMORY_ADVICE}", FAILED)
-    except (ArithmeticError, ImportError, TypeError, ValueError) as error:
+    except (ArithmeticError, ImportError, NotImplementedError, TypeError, ValueError) as error:
         return _fail(str(error) or type(error).__name__, FAILED)
     return status
 
