@@ -423,3 +423,19 @@ def test_occupancy_reads_the_original_columns(data_folder, run, tmp_path):
     assert "features       5 (5 number)" in run("info", model)[1]
     text = run("evaluate", folder / "datatest.txt", *words)[1]
     assert float(text.split("accuracy")[1].split()[0]) > 0.9
+
+
+def test_models_are_written_as_c(letters, tmp_path, run, succeed):
+    data, model = tmp_path / "data.conll", tmp_path / "m.treecrf"
+    WRITERS["conll"](data, letters)
+    succeed("train", data, "--model", model, *SMALL)
+    assert succeed("export", model, "--output", tmp_path / "letters.c") == ""
+    assert "int letters_predict(" in (tmp_path / "letters.h").read_text()
+    succeed("export", model, "--output", tmp_path / "letters.c", "--name", "other")
+    assert "int other_predict(" in (tmp_path / "letters.h").read_text()
+    message = f"treecrf: {data}: expected a file with the extension .c\n"
+    assert run("export", model, "--output", data) == (1, "", message)
+    beam = treecrf.TreeCRF(beam_width=2, max_iter=2, early_stopping=False).fit(*letters)
+    beam.save(model)
+    status, _, message = run("export", model, "--output", tmp_path / "beam.c")
+    assert status == 1 and message.startswith("treecrf: TreeCRF with a beam cannot be exported")

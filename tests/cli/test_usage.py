@@ -115,7 +115,7 @@ def test_help(words, capsys):
     assert "treecrf" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [[], ["train"], ["predict"], ["evaluate"], ["info"]])
+@pytest.mark.parametrize("words", [[], ["train"], ["predict"], ["evaluate"], ["info"], ["export"]])
 def test_help_has_examples_that_can_be_parsed(words, capsys):
     with pytest.raises(SystemExit):
         main([*words, "--help"])

@@ -88,7 +88,7 @@ int main(void)
             n = read_count();
             size = labeler_workspace_size(n, read_count());
             free(workspace);
-            workspace = malloc(size);
+            workspace = size < SIZE_MAX ? malloc(size) : NULL;
             report(labeler_begin(workspace, size, n));
         } else if (command == 'p') {
             label(workspace, n);

@@ -55,12 +55,16 @@ class CLabeler:
         """Return the results of sequences."""
         found = []
         for x in X:
-            x = positions_of(x)
-            values = [value for t, position in enumerate(x) for value in self.values(t, position)]
+            values = self.commands(x)
             n_values = sum(self.n_values(value) for value in values)
             lines = self.run([f"b {len(x)} {n_values}", *values, "p"])
             found.append(self._read(lines, len(x)))
         return found
+
+    def commands(self, x: Any) -> list[str]:
+        """Return the commands that set the values of a sequence."""
+        positions = enumerate(positions_of(x))
+        return [value for t, position in positions for value in self.values(t, position)]
 
     def n_values(self, command: str) -> int:
         return self.model.n_features_in_ if command.startswith("r") else 1

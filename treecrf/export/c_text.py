@@ -14,7 +14,10 @@ WIDTH = 100
 # Bits of the integers of C, the smallest first.
 BITS = (8, 16, 32)
 # Characters that literals hold as they are; a question mark could begin a trigraph.
-PLAIN = frozenset(range(32, 127)) - frozenset(b'"\\?')
+PLAIN = frozenset(range(32, 127)) - frozenset(b"\"'\\?")
+# Maximum number of characters of a literal, with the 0 at its end: compilers need not take more
+# than 4095.
+MAX_LITERAL = 4000
 
 
 def macros_of(tables: Tables) -> str:
@@ -82,8 +85,12 @@ def wrapped(items: Iterable[str]) -> str:
 
 def literal(text: bytes) -> str:
     """Write a string literal; bytes other than plain characters are octal."""
-    characters = (chr(byte) if byte in PLAIN else f"\\{byte:03o}" for byte in text)
-    return f'"{"".join(characters)}"'
+    return f'"{"".join(map(character, text))}"'
+
+
+def character(byte: int) -> str:
+    """Write a character of a literal."""
+    return chr(byte) if byte in PLAIN else f"\\{byte:03o}"
 
 
 def array_of_strings(declaration: str, texts: Iterable[bytes]) -> str:
@@ -93,9 +100,18 @@ def array_of_strings(declaration: str, texts: Iterable[bytes]) -> str:
 
 def array_of_blocks(name: str, blocks: list[list[bytes]], size: int) -> str:
     """Define an array of blocks of characters, each of several strings."""
-    contents = [
-        "\n".join(literal(text + b"\0") for text in block[:-1]) + "\n" + literal(block[-1])
-        for block in blocks
-    ]
-    joined = ",\n".join(contents)
+    write = literals_of if size <= MAX_LITERAL else characters_of
+    joined = ",\n".join(map(write, blocks))
     return f"static const char {name}[{len(blocks)}][{size}] = {{\n{joined}}};"
+
+
+def literals_of(texts: list[bytes]) -> str:
+    """Write strings as parts of one literal; the 0 after the last one is that of the literal."""
+    parts = [literal(text + b"\0") for text in texts[:-1]]
+    return "\n".join([*parts, literal(texts[-1])])
+
+
+def characters_of(texts: list[bytes]) -> str:
+    """Write strings that are too long for a literal."""
+    characters = (f"'{character(byte)}'" for text in texts for byte in text + b"\0")
+    return f"{{\n{wrapped(characters)}}}"

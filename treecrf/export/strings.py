@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treecrf.export.c_text import MAX_LITERAL
 from treecrf.export.columns import LabelerColumns
 from treecrf.export.tables import Tables
 
@@ -13,9 +14,6 @@ from treecrf.export.tables import Tables
 HASH_START = 2166136261
 HASH_FACTOR = 16777619
 HASH_BITS = 0xFFFFFFFF
-# Maximum number of characters of a literal, with the 0 at its end: compilers need not take more
-# than 4095.
-BLOCK = 4000
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def string_tables(columns: LabelerColumns) -> tuple[Tables, list[list[bytes]]]:
     constants = {"N_STRINGS": len(entries), "N_SLOTS": n_slots}
     if not entries:
         return Tables(constants), []
-    block_size = max([BLOCK, *(len(entry.text) + 1 for entry in entries)])
+    block_size = max([MAX_LITERAL, *(len(entry.text) + 1 for entry in entries)])
     starts, blocks = placed([entry.text for entry in entries], block_size)
     constants["BLOCK_OF_CHARACTERS"] = block_size
     arrays = {

@@ -212,7 +212,6 @@ class ForestTables:
             "HAS_TREES": 1,
             "N_TREES": len(self.packed["starts"]) - 1,
             "LABEL_TEST": label_test,
-            "LEAF": leaf,
             "MAX_VISITS": max(1, len(self.levels)),
             "FOLLOWS_SURROGATES": int(follows_surrogates),
         }
