@@ -13,7 +13,7 @@ import numpy as np
 
 from treecrf.export.tables import Tables
 from treecrf.inputs.offsets import offsets_of
-from treecrf.inputs.sequences import CATEGORY, InputSchema
+from treecrf.inputs.schema import CATEGORY, InputSchema
 
 # Codes of values: of missing ones, of unknown categories, and of all numbers. The codes of known
 # categories are counted from 1.

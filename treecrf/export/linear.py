@@ -9,7 +9,8 @@ import numpy as np
 from treecrf.export.columns import MISSING_CODE, UNKNOWN_CODE, LabelerColumns, Values
 from treecrf.export.tables import Tables
 from treecrf.inputs.offsets import offsets_of
-from treecrf.inputs.sequences import CATEGORY, InputSchema, as_category
+from treecrf.inputs.schema import CATEGORY, InputSchema
+from treecrf.inputs.symbols import as_category
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.model import LinearModel
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.chains.constraints import Transitions, as_transitions
+from treecrf.chains.constraints import Transitions
+from treecrf.chains.transitions import as_transitions
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.sequences import InputSchema
+from treecrf.inputs.schema import InputSchema
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
-from treecrf.learners.base.label_rules import cost_table
+from treecrf.learners.base.label_arguments import cost_table
 from treecrf.learners.linear.attributes import WindowAttributes
-from treecrf.learners.linear.base import linear_model
 from treecrf.learners.linear.model import LinearModel
 from treecrf.trees.forest import Forest
 from treecrf.utils.exact import LEAF_UNIT
@@ -134,12 +134,11 @@ def _tree_scores(chain: Any, name: str) -> Scores:
     forest = chain.forest
     if type(encoder) is not Encoder:
         raise unsupported(name, "features of the future", "use a TreeMEMM or a TreeCRF")
-    linear = None if chain.start is None else linear_model(chain.start)
     by_context = None
     if forest.transitions is not None:
         by_context = _constant_transitions(forest)
     trees = (forest, encoder) if forest.n_iter else None
-    return Scores(trees=trees, linear=linear, rounds_linear=True, by_context=by_context)
+    return Scores(trees=trees, linear=chain.start, rounds_linear=True, by_context=by_context)
 
 
 def _constant_transitions(forest: Forest) -> list[np.ndarray]:

@@ -15,7 +15,8 @@ from treecrf.export.linear import padded
 from treecrf.export.parts import unsupported
 from treecrf.export.tables import Tables
 from treecrf.inputs.offsets import offsets_of
-from treecrf.trees.forest import LABEL, TEST, Forest
+from treecrf.trees.forest import Forest
+from treecrf.trees.scoring.packed_trees import LABEL, TEST
 from treecrf.utils.exact import LEAF_UNIT
 
 # Weights of positions that go to both children are in units of 1 / WHOLE.
