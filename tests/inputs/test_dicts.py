@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import pickle
 import re
 
@@ -12,6 +13,7 @@ from scipy import sparse
 from support.family import assert_equal_arrays
 from support.inputs import small
 
+from treecrf import LinearCRF
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER
 from treecrf.learners.base.fitted import fitted_model
@@ -142,19 +144,32 @@ def test_a_frame_and_its_rows_as_dicts_train_the_same_model(sentences, labels):
 
 
 BAD = {
-    "strings and numbers": (
-        [[{"a": "x"}], [{"b": 1}, {"a": 3}]],
-        TypeError,
-        "sequence 1, position 1, column 'a': 3 is a number, but 'x' at sequence 0, position 0, col",
-    ),
     "infinite": (
         [[{"a": 1}], [{}, {"a": -np.inf}]],
         ValueError,
         "sequence 1, position 1, column 'a': -inf is infinite",
     ),
-    "sets": ([[{"a": {1}}]], TypeError, "column 'a': {1} is of type set; expected strings"),
-    "nested": ([[{"a": {"b": 1}}]], TypeError, "column 'a': {'b': 1} is of type dict; expected"),
-    "bytes": ([[{"a": b"x"}]], TypeError, "column 'a': b'x' is of type bytes; decode bytes"),
+    "sets": (
+        [[{"a": {1}}]],
+        TypeError,
+        "sequence 0, position 0 has a set with a value of type int; expected strings only",
+    ),
+    "lists with None": (
+        [[{"a": ["x", None]}]],
+        TypeError,
+        "position 0 has a list with a value of type NoneType; expected strings only",
+    ),
+    "bytes": ([[{"a": b"\xff"}]], ValueError, r"has bytes that are not UTF-8: b'\xff'"),
+    "nested keys that are no strings": (
+        [[{}], [{"a": {3: "x"}}]],
+        TypeError,
+        "sequence 1, position 0: the key 3 is of type int; expected strings",
+    ),
+    "values that do not add up": (
+        [[{"a": {"b": 1}, "a:b": np.datetime64("2004-01-01")}]],
+        ValueError,
+        "position 0 has the key 'a:b' twice, with values that do not add up",
+    ),
     "dates": (
         [[{"a": np.datetime64("2004-01-01")}]],
         TypeError,
@@ -164,11 +179,11 @@ BAD = {
     "something else among dicts": (
         [[{"a": 1}], [{"a": 1}, "b"]],
         TypeError,
-        "sequence 1, position 1 is of type str; expected a dict, as at the other positions",
+        "sequence 1, position 1 is of type str; expected a dict or a list of strings, as at",
     ),
     "a dict as a sequence": ([{"a": 1}, {"a": 2}], TypeError, "sequence 0 is a dict; expected"),
     "a dict as X": ({"a": 1}, TypeError, "X is of type dict; expected a list of sequences"),
-    "no keys": ([[{}, {}]], ValueError, "the sequences have 0 features: all dicts are empty"),
+    "no keys": ([[{}, {}]], ValueError, "the sequences have 0 features: all positions are empty"),
     "an empty sequence": ([[{"a": 1}], []], ValueError, "sequence 1 is empty"),
     "arrays among dicts": (
         [[{"a": 1}], np.zeros((2, 1))],
@@ -187,16 +202,42 @@ def test_bad_dicts_are_refused(case):
     assert type(refused.value) is error
 
 
-def test_values_of_another_type_are_refused_by_name(sentences, labels):
+@pytest.mark.filterwarnings("ignore:nothing in a sequence is known")
+def test_values_of_another_kind_are_ignored_with_a_warning(sentences, labels):
     crf = small().fit(sentences, labels)
-    with pytest.raises(TypeError, match="sequence 1, position 0, column 'length': 'long' is a str"):
-        crf.predict([[{}], [{"length": "long"}]])
-    with pytest.raises(
-        TypeError, match="position 1, column 'word': 5 is a number; in training the"
-    ):
-        crf.predict([[{}, {"word": 5}]])
-    with pytest.raises(TypeError, match=r"column 'is_noun': 2.0 is neither 0 nor 1; in training"):
-        crf.predict([[{"is_noun": 2}]])
+    for row in [{"length": "long"}, {"word": 5}, {"word": True}]:
+        with pytest.warns(UserWarning, match="some keys of X have strings where the training"):
+            found = crf.predict_proba([[{"is_noun": True} | row], [row]])
+        assert_equal_arrays(found, crf.predict_proba([[{"is_noun": True}], [{}]]))
+    with pytest.raises(TypeError, match=r"column 'word': .* is of type date"):
+        crf.predict([[{}, {"word": datetime.date(2004, 1, 1)}]])
     plain = small().fit([np.eye(2)], ["xy"])
     with pytest.raises(ValueError, match="X holds dicts, but the columns of the training data"):
         plain.predict([[{"a": 1}]])
+
+
+def test_models_of_data_frames_refuse_values_of_another_kind():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"word": ["a", "b"], "length": [1, 2], "flag": [True, False]})
+    crf = small().fit([frame], ["xy"])
+    full = {"word": "a", "length": 1, "flag": True}
+    for key, value, message in [
+        ("length", "long", "sequence 0, position 1, column 'length': 'long' is a string, but 1"),
+        ("word", 5, "sequence 0, position 1, column 'word': 5 is a number, but 'a'"),
+        ("flag", 2, r"column 'flag': 2.0 is neither 0 nor 1; in training the column held booleans"),
+        ("word", {"a"}, "column 'word': {'a'} is of type set; expected strings"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            crf.predict([[full, full | {key: value}]])
+
+
+def test_weights_of_booleans():
+    X, y = [[{"a": True}, {}, {"b": True}], [{"b": True}, {"a": True}]], [[1, 0, 0], [0, 1]]
+    crf = LinearCRF().fit(X, y)
+    weights = crf.decision_function([[{"a": 1}], [{"a": 2}], [{"a": 0.5}], [{}]])
+    one, two, half, none = (scores.ravel() for scores in weights)
+    np.testing.assert_allclose([two - none, half - none], [2 * (one - none), (one - none) / 2])
+    trees = small().fit(X, y)
+    one, two, negative, none = trees.predict_proba([[{"a": v}] for v in (1, 2, -1, 0)])
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(negative, none)

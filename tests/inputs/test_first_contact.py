@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from support.family import assert_equal_arrays
 
 import treecrf
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF
@@ -164,16 +165,31 @@ def test_lists_of_attributes_may_be_a_long_list():
     )
 
 
+def test_lists_of_one_length_are_attributes_in_any_order():
+    lists = [[["a", "b"], ["c", "d"], ["a", "d"]], [["c", "b"]]]
+    y = ["xyx", "y"]
+    model = small().fit(lists, y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    shuffled = [[row[::-1] for row in rows] for rows in lists]
+    with pytest.warns(UserWarning, match="lists of strings are attributes, whose places do not"):
+        other = small().fit([[["b", "a"], *lists[0][1:]], lists[1]], y)
+    for again in (other, small().fit([[set(row) for row in rows] for rows in lists], y)):
+        for X in (lists, shuffled, [[["a"], ["a", "b", "c"]]]):
+            assert_equal_arrays(again.predict_proba(X), model.predict_proba(X))
+
+
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names:UserWarning")
-def test_lists_of_strings_of_the_same_length_remain_tables():
+def test_models_of_tables_take_lists_of_strings_as_rows():
     table = [[["a", "b"], ["c", "d"]]]
-    model = small().fit(table, ["xy"])
+    model = small().fit([np.array(table[0])], ["xy"])
     assert not hasattr(model, "feature_names_in_")
     assert model.n_features_in_ == 2
     with pytest.raises(ValueError, match=r"sequence 0 is ragged: .*; expected lists of the same"):
         model.predict(ATTRIBUTES)
     named = small().fit([pd.DataFrame({"p": ["a", "c"], "q": ["b", "d"]})], ["xy"])
-    assert np.array_equal(named.predict_proba(table)[0], model.predict_proba(table)[0])
+    listed = small(categorical_features=[0, 1]).fit(table, ["xy"])
+    for other in (named, listed):
+        assert_equal_arrays(other.predict_proba(table), model.predict_proba(table))
 
 
 # Numbers
@@ -196,7 +212,8 @@ BAD = {
     "periods": ([pd.DataFrame({"t": SERIES})], "xy", r"type Period; add the parts .*\.dt\.month"),
     "bytes": ([b"ab"], "xy", "sequence 0 is of type bytes; decode it to a string"),
     "arrays of bytes": ([np.array([b"a", b"b"])], "xy", "type |S1; .* or integers; decode them"),
-    "a Decimal and a string": ([[{"a": Decimal(1)}, {"a": "b"}]], "xy", "'b' is a string, but 1.0"),
+    "a Decimal and a string": (
+        [np.array([[Decimal(1)], ["b"]], dtype=object)], "xy", "'b' is a string, but 1.0"),
 }  # fmt: skip
 
 

@@ -378,7 +378,7 @@ BAD_X = {
         "sequence 0, position 0, feature 1: {} is of type dict; expected strings, numbers or bool",
     ),
     "NUL at the end of a category": (
-        [[["a"], ["b\0"]]],
+        [np.array([["a"], ["b\0"]], dtype=object)],
         ValueError,
         "sequence 0, position 1, feature 0: 'b\\x00' ends with a NUL character",
     ),

@@ -60,8 +60,8 @@ def test_missing_vectors_and_values_are_nan_and_absent_ones_zero():
     [
         ([{"v": [1, 2]}, {"v": [1]}], "position 1, key 'v': a vector of 1 values, but 2 at seq"),
         ([{"v": [1, 2]}, {"v": 3}], "position 1, key 'v': 3 is of type int; expected a vector"),
-        ([{"v": [1]}, {"v": ["1"]}], "position 1, key 'v': ['1'] is not a vector of numbers"),
-        ([{"v": []}], "position 0, key 'v': [] is not a vector of numbers"),
+        ([{"v": [1]}, {"v": ["1"]}], "position 1 has the key 'v', whose value is not a vector"),
+        ([{"v": []}, {"v": [1]}], "position 0 has the key 'v', whose value is not a vector of"),
         ([{"v": [[1]]}], "position 0, key 'v': [[1]] is not a vector of numbers"),
         ([{"v": [1, np.inf]}], "position 0, key 'v': inf is infinite"),
         ([{"v": [1], "v[0]": 2}], "some dicts have the key 'v[0]', which is the name of a value"),

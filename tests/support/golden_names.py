@@ -82,6 +82,8 @@ X, Y = ["banana", "panama", "cabana"], ["cvcvcv", "cvcvcv", "cvcvcv"]
 TABLE = [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]]
 FRAME = pd.DataFrame({"word": list("abcabc"), "tag": list("xyxyxy"), "doc": [1, 1, 2, 2, 3, 3]})
 TAGGED = {"y": "tag", "groups": "doc"}
+ENDLESS: dict = {}
+ENDLESS["a"] = ENDLESS
 Raises = Callable[[Path], Any]  # takes an empty folder
 
 
@@ -137,7 +139,8 @@ ERRORS: dict[str, Raises] = {
     "mixed symbols": fit([["a", 1]], ["xy"]),
     "all symbols missing": fit([[None, None]], ["xy"]),
     "a dict with a list": fit([[{"a": [1]}, {"a": 2}]], ["xy"]),
-    "a dict with two kinds": fit([[{"a": "u"}, {"a": 2}]], ["xy"]),
+    "a dict in itself": fit([[ENDLESS, {"a": 2}]], ["xy"]),
+    "a set with two kinds": fit([[{"a": {"u"}}, {"a": {"u", 2}}]], ["xy"]),
     "frames with other columns": fit([FRAME[["word"]], FRAME[["doc"]]], ["xyxyxy", "xyxyxy"]),
     # y
     "fewer labels": fit(X, Y[:2]),

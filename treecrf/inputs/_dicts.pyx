@@ -5,6 +5,8 @@ caches. Values are therefore prefetched, and strings of up to 15 Latin-1 charact
 most words, are compared without loading another object.
 """
 
+from collections.abc import Mapping
+
 import cython
 import numpy as np
 
@@ -15,6 +17,8 @@ from cpython.object cimport PyObject
 from libc.math cimport NAN, isinf, isnan
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
+
+from treecrf.inputs._nested import holds_attributes
 
 cdef extern from "Python.h":
     str PyUnicode_FromObject(object text)
@@ -171,25 +175,29 @@ cdef inline uint64_t hashed(Short short) noexcept:
     return mixed ^ mixed >> 32
 
 
-def widths_of_strings(list items not None):
-    """Return the lengths of the lists of strings that stand for positions; none for other items.
+def positions_of(list items not None):
+    """Return what stands for the positions of lists or tuples; None if something else does.
 
-    The first list that is not empty decides what the items are.
+    "dicts": some are dicts, and the others collections of strings; "strings": all are collections
+    of strings, and one of them has some; "nothing": all are empty.
     """
-    cdef set widths = set()
-    cdef bint has_string = False
+    cdef bint has_dict = False, has_string = False
     for item in items:
         if not isinstance(item, (list, tuple)):
-            return frozenset()
+            return None
         for row in item:
+            if isinstance(row, (dict, Mapping)):
+                has_dict = has_dict or len(row) > 0
+                continue
             if not isinstance(row, (list, tuple, set, frozenset)):
-                return frozenset()
+                return None
             for value in row:
-                if type(value) is not str and not isinstance(value, str):
-                    return frozenset()
+                if type(value) is not str and not isinstance(value, (str, bytes)):
+                    return None
                 has_string = True
-            widths.add(len(row))
-    return frozenset(widths) if has_string else frozenset()
+    if has_dict:
+        return "dicts"
+    return "strings" if has_string else "nothing"
 
 
 def are_plain(list items not None):
@@ -201,10 +209,11 @@ def are_plain(list items not None):
     return True
 
 
-def codes_of_rows(list items not None, list codes not None, bint is_fixed, Py_ssize_t n):
-    """Return the codes of lists of strings, int32 (n_columns, n); -1 if fixed codes lack one.
+def codes_of_rows(list items not None, list codes not None, Py_ssize_t n):
+    """Return the codes of lists of strings, int32 (n_columns, n); -1 if a string has none.
 
-    None if some rows have no order. ``codes`` has the `StringCodes` of each column.
+    None if some rows have no order or another length, or some values are bytes. ``codes`` has the
+    `StringCodes` of each column.
     """
     cdef Py_ssize_t width = len(codes), i = 0, j
     cdef int32_t[:, ::1] table = np.empty((width, n), dtype=np.int32)
@@ -212,17 +221,16 @@ def codes_of_rows(list items not None, list codes not None, bint is_fixed, Py_ss
     cdef str string
     for item in items:
         for row in item:
-            if not isinstance(row, (list, tuple)):
+            if not isinstance(row, (list, tuple)) or len(row) != width:
                 return None
-            if len(row) != width or i == n:
+            if i == n:
                 raise RuntimeError("a sequence changed size while it was read")
             for j in range(width):
                 value, column_codes = row[j], codes[j]
+                if not isinstance(value, str):
+                    return None
                 string = value if type(value) is str else PyUnicode_FromObject(value)
-                if is_fixed:
-                    table[j, i] = column_codes.find(string) or -1
-                else:
-                    table[j, i] = column_codes.find_or_add(string)
+                table[j, i] = column_codes.find(string) or -1
             i += 1
     return np.asarray(table)
 
@@ -248,7 +256,8 @@ cdef class Entries:
     and other strings are 0. ``n_entries`` is what `count_entries` returns.
 
     Keys of other classes than strings are left out, because their methods could change what is
-    being read.
+    being read. If ``is_nested`` is true at the end, the rows have to be made flat before they are
+    read; the entries are incomplete then. ``prefixes`` are keys whose strings are attributes.
     """
 
     cdef readonly dict index     # the column of each key
@@ -257,15 +266,18 @@ cdef class Entries:
     cdef readonly object starts  # int64: the first entry of each row, and the end of the last
     cdef readonly object columns, values  # int32 and float64, of each entry
     cdef readonly bint is_fixed  # whether names were given
-    cdef readonly bint has_other_strings  # whether a key is of a class derived from strings
+    cdef readonly bint is_nested  # whether a key or a value has to be made plain
     cdef readonly tuple other_key  # the first key that is not a string, after its row; or None
+    cdef object prefixes
     cdef bytearray growing_flags
     cdef char *flag
     cdef list slot_keys
     cdef int32_t slot_columns[N_SLOTS]
 
-    def __init__(self, list rows not None, Py_ssize_t n_entries, names=None, known=None):
+    def __init__(self, list rows not None, Py_ssize_t n_entries, names=None, known=None,
+                 prefixes=None):
         self.is_fixed = names is not None
+        self.prefixes = prefixes
         self.index = {name: j for j, name in enumerate(names)} if self.is_fixed else {}
         self.codes = list(known) if self.is_fixed else []
         self.growing_flags = bytearray(len(self.index))
@@ -293,6 +305,7 @@ cdef class Entries:
                 column = self._column(key, slot)
                 slot += 1
                 if column < 0:
+                    self._check_unknown(key, value)
                     continue
                 if n == capacity:
                     raise RuntimeError("a dict changed size while it was read")
@@ -300,6 +313,8 @@ cdef class Entries:
                 values[n] = self._value(column, value)
                 n += 1
             starts[t + 1] = n
+            if self.is_nested:
+                break
             if self.is_fixed and n > first:
                 sort_row(&columns[first], &values[first], n - first)
         if n < capacity:
@@ -308,10 +323,18 @@ cdef class Entries:
 
     cdef int _note_key(self, Py_ssize_t t, object key) except -1:
         """Remember a key that is left out."""
-        if isinstance(key, str):
-            self.has_other_strings = True
+        if isinstance(key, (str, bytes)):
+            self.is_nested = True
         elif self.other_key is None:
             self.other_key = t, key
+        return 0
+
+    cdef int _check_unknown(self, object key, object value) except -1:
+        """Find out whether an unknown key has a value that stands for known attributes."""
+        if type(value) is str:
+            self.is_nested |= bool(self.prefixes) and key in self.prefixes
+        elif type(value) is not float and type(value) is not int and type(value) is not bool:
+            self.is_nested |= is_nested(value)
         return 0
 
     cdef int32_t _column(self, object key, Py_ssize_t slot) except -2:
@@ -359,6 +382,8 @@ cdef class Entries:
         if kind == C_NUMBERS:
             return self._number(column, PyFloat_AsDouble(value))
         self.flag[column] |= kind
+        if kind == C_OTHER and is_nested(value):
+            self.is_nested = True
         return bool(value) if kind == C_BOOLEANS else NAN
 
     cdef double _integer(self, int32_t column, object value):
@@ -414,6 +439,13 @@ cdef class Entries:
             first = firsts[columns[i]]
             if first >= 0 and not isnan(values[i]):
                 values[i] = recoded[first + <int64_t> values[i] - 1]
+
+
+cdef bint is_nested(object value) except -1:
+    """Return whether a value stands for several attributes, or is a string of another class."""
+    if type(value) is np.ndarray:
+        return False
+    return isinstance(value, (str, bytes)) or holds_attributes(value)
 
 
 cdef void prefetch_row(list rows, Py_ssize_t t) noexcept:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs._dicts import StringCodes, are_plain, codes_of_rows
+from treecrf.inputs._dicts import are_plain, codes_of_rows
 from treecrf.inputs.columns import (
     CHUNK,
     ColumnReader,
@@ -35,7 +35,6 @@ from treecrf.inputs.values import (
     floats_of_codes,
     is_number,
     plain_array,
-    ranked,
     refuse_final_nul,
     refuse_infinite,
     short_repr,
@@ -138,37 +137,19 @@ def _read_columns(
 
 
 def read_rows(
-    items: list,
-    width: int,
-    segmentation: Segmentation,
-    schema: InputSchema | None,
-    categorical: Any,
+    items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences | None:
-    """Convert lists of rows of strings; None if they have to be read as arrays."""
-    if not all(items):
+    """Convert lists of rows of strings for a model; None if they have to be read as arrays."""
+    if schema is None or schema.form != "table" or not all(items):
         return None
-    if schema is None:
-        selected = selected_columns(categorical, None, width)
-        if selected is not None and not selected.all():
-            return None
-        codes = [StringCodes() for _ in range(width)]
-    else:
-        codes = schema.known_strings
-        if schema.form != "table" or len(codes) != width or None in codes:
-            return None
+    codes = schema.known_strings
+    if None in codes:
+        return None
     offsets = segmentation.item_offsets(list(map(len, items)))
-    table = codes_of_rows(items, codes, schema is not None, int(offsets[-1]))
+    table = codes_of_rows(items, codes, int(offsets[-1]))
     if table is None:
         return None
-    if schema is not None:
-        columns = [ColumnValues(CATEGORY, c, schema.categories[j]) for j, c in enumerate(table)]
-        return table_of(columns, offsets, None)
-    columns = []
-    for column, column_codes in zip(table, codes, strict=True):
-        if "\0" in "".join(column_codes.strings):
-            return None
-        values, ranks = ranked(column_codes.strings)
-        columns.append(ColumnValues(CATEGORY, ranks[column], np.array(values, dtype=np.str_)))
+    columns = [ColumnValues(CATEGORY, c, schema.categories[j]) for j, c in enumerate(table)]
     return table_of(columns, offsets, None)
 
 

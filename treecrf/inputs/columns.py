@@ -314,7 +314,12 @@ class ColumnSpecs:
     """The values that each column may hold: as in training, or as the user specifies."""
 
     def __init__(
-        self, names: tuple[str, ...] | None, n: int, schema: InputSchema | None, categorical: Any
+        self,
+        names: tuple[str, ...] | None,
+        n: int,
+        schema: InputSchema | None,
+        categorical: Any,
+        are_weights: bool = False,  # whether booleans may have other values than 0 and 1
     ):
         self._names = names  # in error messages
         self.schema = schema
@@ -329,7 +334,7 @@ class ColumnSpecs:
         if selected is None:
             self.is_category = np.zeros(n, dtype=bool)
         # Columns whose only numbers are 0 and 1.
-        if schema is None:
+        if schema is None or are_weights:
             self.is_boolean = np.zeros(n, dtype=bool)
         else:
             self.is_boolean = schema.kinds == BOOLEAN
@@ -357,7 +362,7 @@ class ColumnSpecs:
         if kind == CATEGORY:
             held = TYPES[known.dtype.kind]
         reason = f"in training the column held {held}"
-        return ColumnReader(where, bool(kind == CATEGORY), bool(kind == BOOLEAN), known, reason)
+        return ColumnReader(where, bool(kind == CATEGORY), bool(self.is_boolean[j]), known, reason)
 
 
 def check_width(n: int, where: str, first: int, schema: InputSchema | None) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import datetime
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from treecrf.inputs._dicts import BEYOND, STRINGS, Entries
 from treecrf.inputs.columns import quoted
 from treecrf.inputs.forms import are_dicts, is_frame
+from treecrf.inputs.nested import flattener_of
 from treecrf.inputs.offsets import position_name, split_sequences
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.schema import CATEGORY, InputSchema
@@ -441,8 +443,8 @@ def _are_unknown(rows: Any, schema: InputSchema) -> bool:
     """Return whether dicts, or lists of attributes, have attributes, none of them known."""
     index = schema.index
     n_attributes = 0
-    for row in rows:
-        for key, value in (row if isinstance(row, Mapping) else dict.fromkeys(row, True)).items():
+    for row in flattener_of(schema).rows(list(rows)):
+        for key, value in row.items():
             j = index.get(key)
             is_category = j is not None and schema.kinds[j] == CATEGORY
             is_known = j is not None and not (is_category and value not in schema.categories[j])
@@ -450,3 +452,44 @@ def _are_unknown(rows: Any, schema: InputSchema) -> bool:
                 return False
             n_attributes += 1
     return n_attributes > 0
+
+
+def warn_of_mixture(entries: Entries, split: Iterable[str]) -> None:
+    """Warn of keys in training that have strings, and numbers other than 0 and 1."""
+    for key in sorted(split):
+        j = entries.index.get(key)
+        if j is not None and entries.flags[j] & BEYOND and entries.flags[j] & STRINGS:
+            string = min(entries.codes[j].strings)
+            warn(
+                f"the key {short_repr(key)} has numbers, but also strings, such as "
+                f"{short_repr(string)}; each string is an attribute, such as "
+                f"{short_repr(f'{key}:{string}')}, beside the number; if it marks a missing value, "
+                "replace it by None"
+            )
+
+
+def warn_of_other_kinds() -> None:
+    """Warn of values that are not of the kind of their key in training."""
+    warn(
+        "some keys of X have strings where the training data had numbers, or the reverse; these "
+        "values are ignored, like all attributes that did not occur in training"
+    )
+
+
+def warn_of_places(items: list) -> None:
+    """Warn of lists of strings in training that look like the rows of a table.
+
+    These are lists of one length, with a string that occurs at different places.
+    """
+    rows = list(chain.from_iterable(items))
+    widths = set(map(len, rows))
+    is_ordered = all(isinstance(row, (list, tuple)) for row in rows)
+    if len(widths) > 1 or max(widths) < 2 or not is_ordered:
+        return
+    columns = list(map(set, zip(*rows, strict=True)))
+    if sum(map(len, columns)) > len(set().union(*columns)):
+        warn(
+            "lists of strings are attributes, whose places do not matter, but here all have the "
+            "same length, and some strings occur at different places; for the rows of a table, "
+            "pass NumPy arrays or data frames; for attributes, pass sets"
+        )

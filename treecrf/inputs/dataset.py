@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs._dicts import widths_of_strings
+from treecrf.inputs._dicts import positions_of
 from treecrf.inputs.arrays import read_arrays, read_plain, read_rows
 from treecrf.inputs.column_names import ColumnNames
 from treecrf.inputs.data_warnings import (
@@ -18,8 +18,9 @@ from treecrf.inputs.data_warnings import (
     warn_of_columns_in_use,
     warn_of_index,
     warn_of_keys,
+    warn_of_places,
 )
-from treecrf.inputs.dicts import are_attribute_lists, read_attribute_lists, read_dicts
+from treecrf.inputs.dicts import read_attributes, read_dicts
 from treecrf.inputs.forms import (
     FORMS,
     are_dicts,
@@ -118,16 +119,33 @@ def _read_items(
         return read_frames(*arguments)
     have_dicts = [are_dicts(item) for item in items]
     if any(have_dicts):
-        _refuse_other_forms(items, have_dicts, "a list of dicts", segmentation)
+        have_positions = [
+            has_dict or positions_of([item]) is not None
+            for item, has_dict in zip(items, have_dicts, strict=True)
+        ]
+        _refuse_other_forms(items, have_positions, "a list of dicts", segmentation)
         return read_dicts(*arguments)
-    widths = widths_of_strings(items)
-    if widths and are_attribute_lists(items, widths, schema):
-        return read_attribute_lists(*arguments)
-    if len(widths) == 1:
-        rows = read_rows(items, *widths, segmentation, schema, categorical_features)
+    positions = positions_of(items)
+    if positions is not None and _are_attributes(positions, schema, categorical_features):
+        if schema is None and positions == "strings":
+            warn_of_places(items)
+        return read_attributes(*arguments)
+    if positions == "strings":
+        rows = read_rows(items, segmentation, schema, categorical_features)
         if rows is not None:
             return rows
     return read_arrays(*arguments)
+
+
+def _are_attributes(positions: str, schema: InputSchema | None, categorical: Any) -> bool:
+    """Return whether positions that are lists are attributes, and not the rows of a table.
+
+    They are attributes, as in CRFsuite, if the model was trained on some. In training, they are the
+    rows of a table only if the user says which of its columns are categories.
+    """
+    if schema is not None:
+        return schema.takes_attributes
+    return positions != "strings" or isinstance(categorical, str)
 
 
 def _refuse_other_forms(

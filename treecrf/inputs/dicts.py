@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from decimal import Decimal
+from itertools import chain, compress
+from operator import ne
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,13 +19,17 @@ from treecrf.inputs.columns import (
     sparse_table_of,
     table_of,
 )
+from treecrf.inputs.data_warnings import warn_of_mixture, warn_of_other_kinds
+from treecrf.inputs.nested import Flattener, flat_rows, flattener_of, split_keys
 from treecrf.inputs.offsets import offsets_of, position_name
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.segmentation import Segmentation
 from treecrf.inputs.sequences import LongSequences
 from treecrf.inputs.values import (
     UNSEEN,
+    find_missing,
     floats_of_codes,
+    is_nan,
     is_number,
     ranked,
     refuse_infinite,
@@ -36,24 +42,14 @@ from treecrf.utils.scipy_sparse import sparse
 ROWS = (list, tuple, set, frozenset)
 
 
-def are_attribute_lists(items: list, widths: frozenset[int], schema: InputSchema | None) -> bool:
-    """Return whether lists of strings are attributes, as in CRFsuite, not rows of a table.
-
-    Lists of one length are rows, unless the model was trained on attributes.
-    """
-    if schema is not None:
-        is_table = widths == {schema.n_features} and len(schema.categories) > 0
-        return schema.names is not None and not schema.absent_is_missing and not is_table
-    rows = chain.from_iterable(item for item in items if isinstance(item, (list, tuple)))
-    first = next((row for row in rows if not isinstance(row, ROWS) or row), None)
-    return len(widths) > 1 or isinstance(first, (set, frozenset))
-
-
-def read_attribute_lists(
+def read_attributes(
     items: list, segmentation: Segmentation, schema: InputSchema | None, categorical: Any
 ) -> LongSequences:
-    """Convert lists of attributes to sequences: columns of booleans; see `read_dicts`."""
+    """Convert lists of collections of strings to sequences; see `read_dicts`."""
     dicts = [[dict.fromkeys(row, True) for row in item] for item in items]
+    for item, item_dicts in zip(items, dicts, strict=True):
+        if any(map(ne, map(len, item), map(len, item_dicts))):  # some attributes occur twice
+            return read_dicts(items, segmentation, schema, categorical)
     return read_dicts(dicts, segmentation, schema, categorical)
 
 
@@ -66,14 +62,15 @@ def read_dicts(
     """
     rows = list(chain.from_iterable(items))
     offsets = segmentation.item_offsets(list(map(len, items)))
-    if schema is not None and schema.names is None:
-        raise ValueError("X holds dicts, but the columns of the training data have no names")
-    rows, entries = _entries_of_rows(rows, offsets, schema)
     if schema is None:
-        _refuse_other_keys(entries, offsets)
-        entries.renumber(_sorted_keys(list(entries.index)))
+        rows, entries = _entries_of_training(rows, offsets, categorical)
+    elif schema.names is None:
+        raise ValueError("X holds dicts, but the columns of the training data have no names")
+    else:
+        rows, entries = _entries_of_model(rows, offsets, schema)
     names = tuple(entries.index)
-    specs = ColumnSpecs(names, len(names), schema, categorical)
+    are_attributes = schema is not None and schema.takes_attributes
+    specs = ColumnSpecs(names, len(names), schema, categorical, are_attributes)
     kinds, by_reader = _classify(entries, specs)
     vectors = _vectors_of(rows, names, schema, by_reader, specs, offsets)
     if schema is None:
@@ -83,6 +80,12 @@ def read_dicts(
     for j, entry_indices in _entries_of(entries, by_reader):
         positions = np.searchsorted(entries.starts, entry_indices, side="right") - 1
         values = [rows[t][names[j]] for t in positions.tolist()]
+        if are_attributes:
+            fits = _fitting(values, schema, j)
+            entries.values[entry_indices[~fits]] = 0.0
+            values = list(compress(values, fits))
+            entry_indices = entry_indices[fits]
+            positions = positions[fits]
         column = _read_column(specs.reader(j, offsets, positions), values)
         entries.values[entry_indices] = column.data
         kinds[j] = column.kind
@@ -100,6 +103,23 @@ def read_dicts(
     for key_vectors in vectors:
         table = key_vectors.added_to(table, np.array([index[name] for name in key_vectors.names]))
     return sparse_table_of(table, offsets, names, kinds, dict(sorted(categories.items())))
+
+
+def _fitting(values: list, schema: InputSchema, j: int) -> np.ndarray:
+    """Mark the values whose kind is that of the column in training; others are no attributes."""
+    if schema.kinds[j] != CATEGORY or not len(schema.categories[j]):
+        return np.ones(len(values), dtype=bool)
+    are_strings = schema.categories[j].dtype.kind == "U"
+    unfit = {
+        kind
+        for kind in set(map(type, values))
+        if issubclass(kind, str) != are_strings
+        and (issubclass(kind, (str, Decimal)) or is_number(kind))
+    }
+    fits = np.array([type(v) not in unfit or is_nan(v) for v in values], dtype=bool)
+    if not fits.all():
+        warn_of_other_kinds()
+    return fits
 
 
 def _read_column(reader: ColumnReader, values: list) -> ColumnValues:
@@ -121,35 +141,72 @@ def _table_of_entries(entries: Entries, shape: tuple[int, int]) -> sparse.csr_ar
     return sparse.csr_array((entries.values, entries.columns, starts), shape=shape)
 
 
-def _entries_of_rows(
-    rows: list, offsets: np.ndarray, schema: InputSchema | None
+def _entries_of_model(
+    rows: list, offsets: np.ndarray, schema: InputSchema
 ) -> tuple[list[dict], Entries]:
-    """Read the entries of mappings; return them with the rows as dicts of plain strings."""
-    known = ()
-    if schema is not None:
-        known = (schema.names, schema.known_strings)
+    """Read the entries of the columns of a model; return them with rows that are flat dicts."""
+    known = schema.names, schema.known_strings, schema.prefixes
     n_entries = count_entries(rows)
-    if n_entries < 0:
-        rows = _as_dicts(rows, offsets)
-        n_entries = count_entries(rows)
-    entries = Entries(rows, n_entries, *known)
-    if entries.has_other_strings:
-        rows = [_with_plain_keys(row, t, offsets) for t, row in enumerate(rows)]
-        entries = Entries(rows, count_entries(rows), *known)
+    if n_entries >= 0:
+        entries = Entries(rows, n_entries, *known)
+        if not entries.is_nested and not (_has_strings(entries) & (schema.kinds != CATEGORY)).any():
+            return rows, entries
+    flattener = flattener_of(schema)
+    rows = flat_rows(rows, offsets, flattener)
+    if flattener.has_other_kind:
+        warn_of_other_kinds()
+    return rows, Entries(rows, count_entries(rows), *known)
+
+
+def _entries_of_training(
+    rows: list, offsets: np.ndarray, categorical: Any
+) -> tuple[list[dict], Entries]:
+    """Read the entries of all keys, sorted; return them with rows that are flat dicts."""
+    n_entries = count_entries(rows)
+    entries = None
+    if n_entries >= 0:
+        entries = Entries(rows, n_entries)
+    if entries is None or entries.is_nested:
+        rows, entries = _read_flat(rows, offsets, Flattener())
+    if isinstance(categorical, str) and _has_strings(entries).any():
+        strings, others = _strings_and_others(rows, entries)
+        split = split_keys(strings, others)
+        if split:
+            warn_of_mixture(entries, split)
+            rows, entries = _read_flat(rows, offsets, Flattener(split, split - others))
+    _refuse_other_keys(entries.other_key, offsets)
+    entries.renumber(_sorted_keys(list(entries.index)))
     return rows, entries
 
 
-def _with_plain_keys(row: dict, t: int, offsets: np.ndarray) -> dict:
-    """Convert keys of classes derived from strings, which may have other rules of what is equal."""
-    plain: dict = {}
-    for key, value in row.items():
-        name = key
-        if isinstance(key, str):
-            name = str.__str__(key)
-        if name in plain:
-            raise ValueError(f"{position_name(t, offsets)} has two keys {name!r}")
-        plain[name] = value
-    return plain
+def _read_flat(rows: list, offsets: np.ndarray, flattener: Flattener) -> tuple[list[dict], Entries]:
+    """Make rows flat and read their entries."""
+    rows = flat_rows(rows, offsets, flattener)
+    _refuse_other_keys(flattener.other_key, offsets)
+    return rows, Entries(rows, count_entries(rows))
+
+
+def _strings_and_others(
+    rows: list[dict], entries: Entries
+) -> tuple[dict[str, list[str]], set[str]]:
+    """Return the strings of each key that has some, and the keys that have numbers."""
+    keys = list(entries.index)
+    flags = entries.flags
+    is_number = (flags & (BOOLEANS | NUMBERS)) > 0
+    for j in np.flatnonzero((flags & OTHER > 0) & ~is_number).tolist():
+        is_number[j] = any(_is_number(row.get(keys[j])) for row in rows)
+    strings = {keys[j]: entries.codes[j].strings for j in np.flatnonzero(_has_strings(entries))}
+    return strings, {keys[j] for j in np.flatnonzero(is_number).tolist()}
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value of a key is neither a string, nor missing, nor a vector."""
+    return not (isinstance(value, str) or is_vector(value) or find_missing([value]) is not None)
+
+
+def _has_strings(entries: Entries) -> np.ndarray:
+    """Mark the columns that hold strings."""
+    return (entries.flags & STRINGS) > 0
 
 
 def _with_missing(
@@ -221,22 +278,10 @@ def _with_names(
     return table, tuple(index), new_kinds, categories
 
 
-def _as_dicts(rows: list, offsets: np.ndarray) -> list[dict]:
-    """Convert other mappings to dicts; raises TypeError if a row is not a mapping."""
-    invalid = {kind for kind in set(map(type, rows)) if not issubclass(kind, Mapping)}
-    if invalid:
-        t = next(t for t, row in enumerate(rows) if type(row) in invalid)
-        raise TypeError(
-            f"{position_name(t, offsets)} is of type {type(rows[t]).__name__}; expected a dict, as "
-            "at the other positions"
-        )
-    return [row if type(row) is dict else dict(zip(row, row.values(), strict=True)) for row in rows]
-
-
-def _refuse_other_keys(entries: Entries, offsets: np.ndarray) -> None:
-    """Raise TypeError if a key is not a string."""
-    if entries.other_key is not None:
-        t, key = entries.other_key
+def _refuse_other_keys(other_key: tuple[int, Any] | None, offsets: np.ndarray) -> None:
+    """Raise TypeError if a key, given with its position, is not a string."""
+    if other_key is not None:
+        t, key = other_key
         raise TypeError(
             f"{position_name(t, offsets)}: the key {short_repr(key)} is of type "
             f"{type(key).__name__}; expected strings"
@@ -246,7 +291,7 @@ def _refuse_other_keys(entries: Entries, offsets: np.ndarray) -> None:
 def _sorted_keys(keys: list[str]) -> np.ndarray:
     """Return the indices that sort the keys."""
     if not keys:
-        raise ValueError("the sequences have 0 features: all dicts are empty")
+        raise ValueError("the sequences have 0 features: all positions are empty")
     return np.array(sorted(range(len(keys)), key=keys.__getitem__))
 
 
@@ -255,15 +300,12 @@ def _classify(entries: Entries, specs: ColumnSpecs) -> tuple[np.ndarray, np.ndar
     flags = entries.flags
     is_new = not entries.is_fixed
     is_not_category = ~specs.is_category & specs.are_fixed
-    is_boolean = False
-    if specs.schema is not None:
-        is_boolean = specs.schema.kinds == BOOLEAN
     strings = (flags & STRINGS) > 0
     others = (flags & OTHER) > 0
     numbers = (flags & (BOOLEANS | NUMBERS)) > 0
     is_coded = np.array([codes is not None for codes in entries.codes], dtype=bool)
     by_reader = others | (strings & (numbers | is_not_category | ~is_coded))
-    by_reader |= (numbers & specs.is_category) | (is_boolean & ((flags & BEYOND) > 0))
+    by_reader |= (numbers & specs.is_category) | (specs.is_boolean & ((flags & BEYOND) > 0))
     for j in np.flatnonzero(strings & ~by_reader & is_new):
         by_reader[j] = "\0" in "".join(entries.codes[j].strings)
     kinds = np.where((flags & NUMBERS) > 0, NUMBER, BOOLEAN).astype(np.uint8)

@@ -48,6 +48,32 @@ class InputSchema:
         return {str.__str__(name): j for j, name in enumerate(self.names or ())}
 
     @cached_property
+    def known_values(self) -> dict[str, frozenset[str]]:
+        """The categories of each named column of strings."""
+        return {
+            self.names[j]: frozenset(values.tolist())
+            for j, values in self.categories.items()
+            if self.names is not None and values.dtype.kind == "U"
+        }
+
+    @cached_property
+    def prefixes(self) -> frozenset[str]:
+        """The keys of which some strings are columns of their own: ``w`` if ``w:a`` is one."""
+        prefixes: set[str] = set()
+        names = self.names or ()
+        for name in [name for name in names if ":" in name and name not in self.known_values]:
+            end = name.find(":")
+            while end >= 0:
+                prefixes.add(name[:end])
+                end = name.find(":", end + 1)
+        return frozenset(prefixes)
+
+    @cached_property
+    def takes_attributes(self) -> bool:
+        """Whether positions are sets of attributes, of which those that are absent are 0."""
+        return self.names is not None and not self.absent_is_missing
+
+    @cached_property
     def vectors(self) -> dict[str, np.ndarray]:
         """The keys of dicts that may hold vectors, and the columns of their values.
 

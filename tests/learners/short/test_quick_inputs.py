@@ -246,7 +246,7 @@ def test_all_references_are_returned():
     model = fitted("linear start", "dicts")
     value, key = 12345.5, "key " * 3
     plain = {"number": value, key: value, "word": "w1"}
-    refused = {"number": value, key: value, "word": 3}
+    refused = {"number": value, key: value, "word": 3j}
     counts = sys.getrefcount(value), sys.getrefcount(key)
     for row in (plain, refused):
         for _ in range(50):

@@ -7,21 +7,23 @@ of a column have the same codes in all parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from treecrf.inputs._dicts import widths_of_strings
+from treecrf.inputs._dicts import positions_of
+from treecrf.inputs._nested import SEPARATOR
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
 from treecrf.inputs.dataset import RawData, as_sequences, named, read_weights
-from treecrf.inputs.dicts import ROWS, read_attribute_lists, read_dicts
+from treecrf.inputs.dicts import read_dicts
 from treecrf.inputs.fold_groups import hash_of_group
 from treecrf.inputs.forms import is_empty, is_empty_list
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import KINDS_OF_LABELS, as_labels, find_classes, label_kind
+from treecrf.inputs.nested import split_keys
 from treecrf.inputs.raw_column import read_column
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, NUMBER, InputSchema, column_name
 from treecrf.inputs.sequences import TYPES, Description, Sequences
@@ -46,7 +48,6 @@ class PartDescription(Description):
     # Hashes of the names of the sequences, if they are groups of a long table.
     groups: np.ndarray | None
     kinds_of_groups: frozenset[str]  # kinds of these names
-    widths: frozenset[int]  # lengths of the lists of strings, if positions are such lists
     is_weighted: bool  # whether there are weights other than 1
     has_weight: bool  # whether any weight is positive
     has_init_score: bool
@@ -59,18 +60,16 @@ def describe_part(
     raw: RawData,
     categorical: Any,
     schema: InputSchema | None = None,
-    as_attributes: bool = False,
 ) -> PartDescription | None:
     """Read a part and describe it; None if it has no sequences.
 
-    The part must match the schema of an earlier model. With ``as_attributes``, lists of strings are
-    attributes, although all have one length in this part.
+    The part must match the schema of an earlier model.
     """
     if _has_no_positions(raw):
         return None
     with named(raw.place):
         raw = raw.resolved()
-        sequences = _read(raw, categorical, schema, as_attributes)
+        sequences = _read(raw, categorical, schema)
         labels = as_labels(raw.y, sequences.offsets, raw.segmentation)
         weights = read_weights(raw.sample_weight, sequences.offsets, raw.segmentation)
         groups = _names_of_groups(raw, sequences.offsets)
@@ -84,7 +83,6 @@ def describe_part(
         padding=tuple(labels.padding(distinct)),
         groups=None if groups is None else np.array([*map(hash_of_group, groups)], dtype=np.uint64),
         kinds_of_groups=frozenset(map(_kind_of_group, groups or [])),
-        widths=widths_of_strings(_items_of(raw)),
         is_weighted=weights is not None and bool((weights != 1).any()),
         has_weight=weights is None or bool(weights.any()),
         has_init_score=raw.init_score is not None,
@@ -98,7 +96,7 @@ def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]
     """
     raw = raw.resolved()
     schema = described.schema
-    sequences = _read(raw, None, schema, False)
+    sequences = _read(raw, None, schema)
     if sequences.form != "symbols" or described.form != "dense":
         return sequences, raw
     # Other parts have missing symbols, and are tables of one category.
@@ -108,24 +106,11 @@ def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]
     return table_of([column], sequences.offsets, None, are_symbols=True), raw
 
 
-def _read(
-    raw: RawData, categorical: Any, schema: InputSchema | None, as_attributes: bool
-) -> Sequences:
+def _read(raw: RawData, categorical: Any, schema: InputSchema | None) -> Sequences:
     items = _items_of(raw)
-    if _are_empty_rows(items):
-        dicts = [[{} for _ in item] for item in items]
-        return read_dicts(dicts, raw.segmentation, schema or EMPTY_ROWS, None)
-    if as_attributes and widths_of_strings(items):
-        return read_attribute_lists(items, raw.segmentation, schema, categorical)
+    if items and positions_of(items) == "nothing" and not all(map(is_empty, items)):
+        return read_dicts(items, raw.segmentation, schema or EMPTY_ROWS, None)
     return as_sequences(raw.X, schema, raw.segmentation, categorical)
-
-
-def _are_empty_rows(items: list) -> bool:
-    """Return whether all positions are empty dicts, or empty lists of attributes."""
-    is_listed = bool(items) and all(isinstance(item, (list, tuple)) for item in items)
-    return is_listed and all(
-        isinstance(row, (Mapping, *ROWS)) and not row for row in chain.from_iterable(items)
-    )
 
 
 def _items_of(raw: RawData) -> list:
@@ -159,13 +144,6 @@ def _find_values(sequences: Sequences) -> np.ndarray:
 
 
 # Merging
-
-
-def has_attributes(parts: Sequence[PartDescription]) -> bool:
-    """Return whether lists of strings that look like rows of a table in parts are attributes."""
-    widths = frozenset().union(*(part.widths for part in parts))
-    is_sparse = any(part.form == "sparse" for part in parts)
-    return len(widths) > 1 or (bool(widths) and is_sparse)
 
 
 def merged(parts: Sequence[PartDescription], schema: InputSchema | None = None) -> Description:
@@ -241,6 +219,7 @@ def _distinct(arrays: list[np.ndarray]) -> np.ndarray:
 def _merged_tables(parts: list[PartDescription]) -> InputSchema:
     if len(parts) == 1 and parts[0].schema.n_features:
         return parts[0].schema
+    parts = _with_split_keys(parts)
     names, indices = _matched_columns(parts)
     n_columns = len(indices[0])
     if names is not None:
@@ -249,6 +228,52 @@ def _merged_tables(parts: list[PartDescription]) -> InputSchema:
     categories = _merged_categories(parts, names, indices, kinds)
     absent_is_missing = names is not None and parts[0].form == "dense"
     return InputSchema("table", n_columns, names, kinds, categories, absent_is_missing)
+
+
+def _with_split_keys(parts: list[PartDescription]) -> list[PartDescription]:
+    """Make attributes of the strings of dicts in parts where they would be in all data."""
+    if not all(part.form == "sparse" and part.schema.names is not None for part in parts):
+        return parts
+    strings: dict[str, set[str]] = {}
+    others: set[str] = set()
+    for part in parts:
+        schema = part.schema
+        others.update(schema.names[j] for j in np.flatnonzero(schema.kinds != CATEGORY).tolist())
+        for name, values in schema.known_values.items():
+            strings.setdefault(name, set()).update(values)
+    split = split_keys(strings, others)
+    if not split:
+        return parts
+    return [_with_attributes(part, split) for part in parts]
+
+
+def _with_attributes(part: PartDescription, split: set[str]) -> PartDescription:
+    """Replace categories in a part by attributes, one for each value."""
+    schema = part.schema
+    names = schema.names or ()
+    kinds = dict(zip(names, schema.kinds.tolist(), strict=True))
+    has_values = dict(zip(names, part.has_values.tolist(), strict=True))
+    categories = {names[j]: values for j, values in schema.categories.items()}
+    replaced = categories.keys() & split
+    for name in replaced:
+        del kinds[name]
+    for name in replaced:
+        for value in categories[name].tolist():
+            attribute = name + SEPARATOR + value
+            if kinds.get(attribute, CATEGORY) == CATEGORY:
+                kinds[attribute] = BOOLEAN
+            has_values[attribute] = True
+    columns = sorted(kinds)
+    schema = InputSchema(
+        "table",
+        len(columns),
+        tuple(columns),
+        np.array([kinds[name] for name in columns], dtype=np.uint8),
+        {j: categories[name] for j, name in enumerate(columns) if kinds[name] == CATEGORY},
+    )
+    return replace(
+        part, schema=schema, has_values=np.array([has_values[name] for name in columns], dtype=bool)
+    )
 
 
 def _merged_kinds(
@@ -340,7 +365,7 @@ def _matched_columns(
     if parts[0].form == "sparse":
         names = tuple(sorted(set().union(*(schema.names for schema in schemas))))
         if not names:
-            raise ValueError("the sequences have 0 features: all dicts are empty")
+            raise ValueError("the sequences have 0 features: all positions are empty")
         index = {name: j for j, name in enumerate(names)}
         return names, [np.array([index[name] for name in s.names], np.intp) for s in schemas]
     names = schemas[0].names

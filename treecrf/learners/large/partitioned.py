@@ -23,7 +23,6 @@ from treecrf.inputs.large.parts import (
     describe_part,
     find_shared_group,
     group_of_hash,
-    has_attributes,
     merged,
     merged_labels,
     merged_padding,
@@ -85,8 +84,6 @@ def describe_parts(
     if not parts:
         raise ValueError("X holds no sequences in any partition")
     if len(parts) > 1:
-        if schema is None and has_attributes(parts):
-            parts = partitions.map(describe_part, categorical_features, None, True)
         _check_groups(partitions, parts)
     if not any(part.has_weight for part in parts):
         raise ValueError(ONLY_ZEROS)

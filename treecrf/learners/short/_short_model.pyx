@@ -18,6 +18,7 @@ from cpython.float cimport PyFloat_AsDouble
 from cpython.long cimport PyLong_AsLong
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.set cimport PySet_Contains
 from libc.math cimport isfinite, isnan
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -88,10 +89,10 @@ cdef class ShortModel:
     cdef list are_strings
     # Column of each name; None if columns have no names.
     cdef dict index
+    # Keys whose strings are columns of their own.
+    cdef frozenset prefixes
     # Whether sequences consist of symbols.
     cdef bint has_symbols
-    # Whether some columns are categories.
-    cdef bint has_categories
     # Whether a key that a dict lacks is a missing value.
     cdef bint needs_all_keys
     # The tests of the trees; none without trees.
@@ -112,8 +113,8 @@ cdef class ShortModel:
     # A function that warns of a sequence in which nothing is known.
     cdef object warn_of_unknown
 
-    def __init__(self, n_labels, order, kinds, codes, are_strings, index, has_symbols,
-                 needs_all_keys, tests, weights, evaluator, walker, columns_evaluator, transitions,
+    def __init__(self, n_labels, order, kinds, codes, are_strings, index, prefixes,
+                 has_symbols, needs_all_keys, tests, weights, evaluator, walker, columns_evaluator, transitions,
                  read_frame, warn_of_unknown):
         self.n_columns = len(kinds)
         self.n_labels = n_labels
@@ -123,8 +124,8 @@ cdef class ShortModel:
         self.codes = codes
         self.are_strings = are_strings
         self.index = index
+        self.prefixes = prefixes
         self.has_symbols = has_symbols
-        self.has_categories = any(kind == CATEGORY for kind in kinds)
         self.needs_all_keys = needs_all_keys
         self.tests = tests
         self.weights = weights
@@ -369,9 +370,6 @@ cdef class ShortModel:
         """List the attributes of a position; returns whether they are plain."""
         if type(position) not in ATTRIBUTE_LISTS or self.needs_all_keys:
             return False
-        # In training, lists of this length may have been rows of a table.
-        if self.has_categories and len(position) == self.n_columns:
-            return False
         make_room(row, len(position))
         for name in position:
             if row.n == row.room:
@@ -393,8 +391,8 @@ cdef class ShortModel:
         sort_entries(row.entries, row.n)
         for i in range(row.n):
             column = row.entries[i].column
-            if column < column_after:  # an attribute that is listed twice
-                continue
+            if column < column_after:  # an attribute that is listed twice, and counts twice
+                return False
             if adds_zeros:
                 self._add_zeros(sequence, t, column_after, column)
             if row.entries[i].value == NULL:
@@ -424,13 +422,23 @@ cdef class ShortModel:
                 row.entries[n] = entry
                 n += 1
                 continue
-            if self.needs_all_keys:
+            if self.needs_all_keys or not self._is_unknown(&entry):
                 return False
             sequence.n_unknown += 1
         if self.needs_all_keys and n < self.n_columns:
             return False
         drop_entries(row, n)
         return True
+
+    cdef bint _is_unknown(self, const Entry *entry) except -1:
+        """Return whether no column is one of the attributes that a name without one stands for."""
+        if entry.value == NULL:
+            return True
+        kind = type(<object> entry.value)
+        if kind is str or kind is NUMPY_STRING:
+            return not PySet_Contains(self.prefixes, <object> entry.key)
+        is_number = kind is float or kind is int or kind is bool or kind is NUMPY_BOOLEAN
+        return is_number or <object> entry.value is None or kind in NUMPY_NUMBERS
 
     cdef Py_ssize_t _column_of(self, name) except -2:
         """Return the column of a name; the number of columns if it is unknown."""

@@ -78,6 +78,7 @@ def compiled(
         codes_by_value,
         has_strings,
         index,
+        schema.prefixes,
         schema.form == "symbols",
         schema.absent_is_missing,
         tests,
