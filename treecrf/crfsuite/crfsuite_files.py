@@ -12,7 +12,7 @@ import struct
 import numpy as np
 
 from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.offsets import Segmentation
+from treecrf.inputs.segmentation import Segmentation
 from treecrf.learners.linear.attributes import WindowAttributes
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.learners.linear.model import WeightLayout, are_weights
