@@ -106,10 +106,15 @@ def test_long_sequences_wide_items_and_unknown_attributes(data, tagger):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(tagger.tag(long)) == len(long)
-        assert tagger.tag([{"never seen": 1.0}] * 3)
+        assert tagger.tag([{"never seen": 1.0}, {"a1": 1.0}])
         assert tagger.tag(wide)
         assert tagger.tag([]) == []
         assert tagger.probability([]) == 1.0
+    with pytest.warns(UserWarning, match="nothing in a sequence is known"):
+        tagger.set([{"never seen": 1.0}])
+        marginals = tagger.marginals()[0]
+    # Without attributes, and labels before and after, all labels are equally probable.
+    assert list(marginals.values()) == pytest.approx([1 / len(marginals)] * len(marginals))
     assert tagger.tag(long) == model.predict([long])[0].tolist()
     assert tagger.tag(wide) == model.predict([wide])[0].tolist()
 
