@@ -21,6 +21,7 @@ from treecrf import (
     load,
 )
 from treecrf.chains.transitions import as_transitions
+from treecrf.datasets import make_future_bags
 from treecrf.learners.base.history import Stopping
 from treecrf.learners.boosted import folds, race, selection, training
 from treecrf.learners.boosted.folds import N_FOLDS, in_blocks, make_folds
@@ -502,6 +503,20 @@ def test_a_candidate_that_catches_up_is_trained_on():
     assert not fast.may_overtake(slow)
     late = Candidate(None, [], [0.0, 0.2, 0.3, 0.3, 0.3, 0.3, 0.5])
     assert not late.may_overtake(fast)
+    steady = Candidate(None, [], [0.0, 0.2, 0.3, 0.4, 0.4, 0.5, 0.7])
+    assert not steady.may_overtake(fast)
+    assert steady.may_overtake(fast, n_strides=3)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_gradient_steps_show_late_what_trees_learn_about_previous_labels(order):
+    X, y = make_future_bags("or", n_sequences=450, random_state=0)
+    settings = {"order": order, "second_order": False, "learning_rate": 1.0, "window": 0}
+    settings |= {"max_leaf_nodes": 20, "l2_regularization": 10, "max_iter": 60, "random_state": 0}
+    crf = TreeCRF(**settings).fit(X[:300], y[:300])
+    assert not crf.constant_transitions_
+    constant = TreeCRF(**settings, constant_transitions=True).fit(X[:300], y[:300])
+    assert crf.score(X[300:], y[300:]) > constant.score(X[300:], y[300:]) + 0.05
 
 
 def test_the_last_message_tells_the_kind(capsys):

@@ -29,8 +29,19 @@ WHOLE_ITERATIONS = 2
 # Other variants are compared after this number of iterations, and trained on in strides until it is
 # clear which one is better, or to the last number.
 COMPARED_ITERATIONS = 6
+SLOWLY_COMPARED_ITERATIONS = 12  # of variants that `differ_slowly`
 COMPARED_STRIDE = 4
 MAX_COMPARED_ITERATIONS = 28
+
+
+def differ_slowly(one: Variant, other: Variant) -> bool:
+    """Return whether it takes many iterations to see which of two variants is better.
+
+    They differ in their kinds of chains, and what trees learn about previous labels shows late:
+    steps are first-order ones or those of higher orders, which are short.
+    """
+    kind = one.kind
+    return kind != other.kind and (kind.order > 1 or not kind.has_curvature)
 
 
 class FoldRun:
@@ -121,14 +132,15 @@ class Candidate:
         end = None if n_iter is None else n_iter + 1
         return max(self.scores[:end]) - max(other.scores[:end])
 
-    def may_overtake(self, other: Candidate) -> bool:
-        """Return whether a candidate that is behind would lead if it gains as much once more.
+    def may_overtake(self, other: Candidate, n_strides: int = 1) -> bool:
+        """Return whether a candidate that is behind would lead if it goes on gaining.
 
-        Both have been trained equally long; what counts is the gain in the latest stride.
+        Both have been trained equally long. The gain is that of the latest stride, for so many
+        strides.
         """
         lead = self.lead_over(other)
         gain = lead - self.lead_over(other, max(0, len(self.scores) - 1 - COMPARED_STRIDE))
-        return lead <= 0 < lead + gain
+        return lead <= 0 < lead + n_strides * gain
 
     def give_up(self) -> None:
         """Release the memory of all runs, because another candidate is better."""
@@ -220,19 +232,29 @@ class Race:
         """
         best = candidates[0]
         for other in candidates[1:]:
-            n_iter = max(len(best.scores) - 1, COMPARED_ITERATIONS)
-            self.advance([best, other], [n_iter, n_iter])
-            while n_iter < self._max_compared and (
-                other.may_overtake(best) or best.may_overtake(other)
-            ):
-                n_iter += COMPARED_STRIDE
-                self.advance([best, other], [n_iter, n_iter])
+            self._train_while_open(best, other)
             loser = other
             if other.lead_over(best) > 0:
                 loser = best
                 best = other
             loser.give_up()
         return best
+
+    def _train_while_open(self, one: Candidate, other: Candidate) -> None:
+        """Train two candidates equally long, as long as the one behind may overtake the other.
+
+        Where variants differ slowly, it may go on gaining until the last comparison.
+        """
+        is_slow = differ_slowly(one.variant, other.variant)
+        n_iter = SLOWLY_COMPARED_ITERATIONS if is_slow else COMPARED_ITERATIONS
+        n_iter = max(len(one.scores) - 1, n_iter)
+        self.advance([one, other], [n_iter, n_iter])
+        while n_iter < self._max_compared:
+            n_strides = (self._max_compared - n_iter) // COMPARED_STRIDE if is_slow else 1
+            if not (one.may_overtake(other, n_strides) or other.may_overtake(one, n_strides)):
+                return
+            n_iter += COMPARED_STRIDE
+            self.advance([one, other], [n_iter, n_iter])
 
     def best_trees(self, one_output: Candidate, multi_output: Candidate) -> Candidate:
         """Return the better one of candidates with a tree for each label, and for all labels.
