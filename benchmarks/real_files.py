@@ -1,7 +1,8 @@
-"""Downloads of the files that `real_sets.py` reads.
+"""Downloads of the files that `real_sets.py` and `client_sets.py` read.
 
-``real_files.sha256`` lists them as ``sha256sum`` does, by paths ``owner/name/commit/path``. A file
-is downloaded once. ``sha256sum --check`` in the folder of the data checks all of them.
+``real_files.sha256`` and ``client_files.sha256`` list them as ``sha256sum`` does, by paths
+``owner/name/commit/path``. A file is downloaded once. ``sha256sum --check`` in the folder of the
+data checks all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ CHECKSUMS = Path(__file__).with_name("real_files.sha256")
 SOURCE = "https://raw.githubusercontent.com"
 
 
-def fetch(repository: str, commit: str, folder: Path, source: str = SOURCE) -> Path:
+def fetch(
+    repository: str, commit: str, folder: Path, source: str = SOURCE, checksums: Path = CHECKSUMS
+) -> Path:
     """Return the folder with the listed files of a repository; download those that it lacks.
 
     Raises
@@ -24,7 +27,7 @@ def fetch(repository: str, commit: str, folder: Path, source: str = SOURCE) -> P
         If the content of a file has not the listed checksum.
     """
     prefix = f"{repository}/{commit}/"
-    for line in CHECKSUMS.read_text().splitlines():
+    for line in checksums.read_text().splitlines():
         checksum, path = line.split(maxsplit=1)
         if path.startswith(prefix):
             to = folder / path
