@@ -22,8 +22,8 @@ LAYERS = [
     "learners.base+learners.large",
     "learners", "learners.linear", "learners.boosted", "learners.local",
     "learners.future", "learners.flat", "learners.structured",
-    "preprocessing", "learners.registry", "inspection", "annotation", "plotting", "reports", "export",
-    "dask", "crfsuite", "cli",
+    "preprocessing", "learners.registry", "runtime", "inspection", "annotation", "plotting",
+    "reports", "export", "dask", "crfsuite", "cli",
 ]  # fmt: skip
 # Of each package: the number of its layer, and the first name of its unit.
 UNITS = {

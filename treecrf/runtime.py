@@ -106,6 +106,20 @@ def load(
         raise TypeError(f"{path}: {error}, which only treecrf.load supports") from None
 
 
+def load_for_labeling(path: str | PathLike[str], **given: Any) -> Any:
+    """Return a `Labeler`, or the estimator of a model that only `treecrf.load` supports.
+
+    The arguments are those of `load`.
+    """
+    try:
+        return load(path, **given)
+    except TypeError:
+        from treecrf.learners.registry import load as load_estimator
+
+        estimator = load_estimator(path)
+        return estimator.set_params(**given) if given else estimator
+
+
 class Labeler:
     """A saved model that labels sequences, returned by `load`.
 

@@ -6,17 +6,18 @@ import contextlib
 import math
 import os
 import sys
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from treecrf.crfsuite.dump import ParsedDump
 from treecrf.crfsuite.items import attributes_in
-from treecrf.inputs.segmentation import Segmentation
-from treecrf.learners.registry import load
+from treecrf.runtime import load_for_labeling
 from treecrf.utils.threads import Threads
+
+if TYPE_CHECKING:
+    from treecrf.crfsuite.dump import ParsedDump
 
 # The first bytes of a model file of CRFsuite.
 CRFSUITE_MAGIC = b"lCRF"
@@ -43,8 +44,9 @@ class Tagger:
     """
 
     def __init__(self) -> None:
-        self._model: Labeler | None = None
-        self._size = 0
+        self._model: FittedTagger | None = None
+        # The content of the model file.
+        self._content = b""
 
     # Models
 
@@ -68,9 +70,9 @@ class Tagger:
         ValueError
             If the file is not a model of treecrf, such as one of CRFsuite, or is damaged.
         """
-        with open(name, "rb") as file:
-            refuse_crfsuite(file.read(len(CRFSUITE_MAGIC)), os.fspath(name))
-        return self._open(load(name), Path(name).stat().st_size)
+        content = Path(name).read_bytes()
+        refuse_crfsuite(content[: len(CRFSUITE_MAGIC)], os.fspath(name))
+        return self._open(load_for_labeling(name), content)
 
     def open_inmemory(self, value: bytes) -> contextlib.closing[Tagger]:
         """Open the content of a model file.
@@ -90,15 +92,11 @@ class Tagger:
             As `open`.
         """
         refuse_crfsuite(value[: len(CRFSUITE_MAGIC)], "the model")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
-            path.write_bytes(value)
-            model = load(path)
-        return self._open(model, len(value))
+        return self._open(_loaded(load_for_labeling, value), value)
 
-    def _open(self, model: Any, size: int) -> contextlib.closing[Tagger]:
-        self._model = Labeler(model)
-        self._size = size
+    def _open(self, model: Any, content: bytes) -> contextlib.closing[Tagger]:
+        self._model = FittedTagger(model)
+        self._content = content
         return contextlib.closing(self)
 
     def close(self) -> None:
@@ -205,7 +203,10 @@ class Tagger:
         """
         if self._model is None:
             raise RuntimeError("the tagger is closed; open a model first")
-        return ParsedDump(self._model.model, self._size)
+        from treecrf.crfsuite.dump import ParsedDump
+        from treecrf.learners.registry import load
+
+        return ParsedDump(_loaded(load, self._content), len(self._content))
 
     def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
         """Write the model as text, in the format of CRFsuite.
@@ -221,10 +222,20 @@ class Tagger:
         else:
             Path(filename).write_text(text, encoding="utf-8")
 
-    def _opened(self) -> Labeler:
+    def _opened(self) -> FittedTagger:
         if self._model is None:
             raise ValueError("the tagger has no model; open one first")
         return self._model
+
+
+def _loaded(load: Callable[[Path], Any], content: bytes) -> Any:
+    """Load the content of a model file."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        path.write_bytes(content)
+        return load(path)
 
 
 def refuse_crfsuite(magic: bytes, name: str) -> None:
@@ -236,7 +247,7 @@ def refuse_crfsuite(magic: bytes, name: str) -> None:
         )
 
 
-class Labeler:
+class FittedTagger:
     """A fitted estimator that labels one sequence after another."""
 
     def __init__(self, model: Any):
@@ -324,6 +335,8 @@ class Labeler:
 
     def _read(self, items: list) -> Any:
         """Return the lattice of a sequence that is not short; unknown attributes count nothing."""
+        from treecrf.inputs.segmentation import Segmentation
+
         sequences = self._chain.read(items, Segmentation())
         if self._chain.is_backward:
             sequences = sequences.reversed()

@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from treecrf.crfsuite.items import attributes_in
 from treecrf.crfsuite.objective import ChainModel, Settings
-from treecrf.crfsuite.tagger import Labeler
+from treecrf.crfsuite.tagger import FittedTagger
 from treecrf.crfsuite.training_log import Holdout, TrainLog
 from treecrf.learners.base.callbacks import IterationInfo
 
@@ -142,7 +142,7 @@ def train_estimator(training: Dataset, held_out: Dataset, estimator: Any, log: T
     fitted = clone(estimator).fit(training.items, training.labels, **options)
     holdout = None
     if held_out.items:
-        labeler = Labeler(fitted)
+        labeler = FittedTagger(fitted)
         holdout = Holdout(held_out.labels, [labeler.labels_of(item) for item in held_out.items])
     reporter.finish(holdout)
     log.end(f"{type(fitted).__name__} ended", process_time() - begin)

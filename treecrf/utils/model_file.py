@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
+import importlib
 import io
 import json
 import math
@@ -28,7 +28,9 @@ import numpy as np
 MAGIC = b"treecrf model\n"
 VERSION = 1
 VERSION_BYTES = 4
-CHECKSUM_BYTES = hashlib.sha256().digest_size
+CHECKSUM_BYTES = 32
+# Shorter contents are hashed in less time than OpenSSL takes to load, which hashes faster.
+MANY_BYTES = 1 << 20
 # Maximum number of characters of a reason in an error message.
 MAX_CHARACTERS = 300
 
@@ -81,7 +83,7 @@ def write(
             raise ValueError(f"the model cannot be saved: {error.__cause__}") from error.__cause__
     text = np.frombuffer(content, dtype=np.uint8)
     payload = VERSION.to_bytes(VERSION_BYTES, "little") + packed({**arrays, TEXT: text})
-    replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)
+    replace_file(path, MAGIC + sha256(payload) + payload)
 
 
 def read(path: str | PathLike) -> tuple[dict, Archive]:
@@ -95,7 +97,7 @@ def read(path: str | PathLike) -> tuple[dict, Archive]:
             raise ModelFileError(f"{path}: not a treecrf model")
         checksum = file.read(CHECKSUM_BYTES)
         payload = memoryview(file.read())
-    if hashlib.sha256(payload).digest() != checksum:
+    if sha256(payload) != checksum:
         raise ModelFileError(f"{path}: wrong checksum; the file is damaged or incomplete")
     version = int.from_bytes(payload[:VERSION_BYTES], "little")
     if version > VERSION:
@@ -105,6 +107,18 @@ def read(path: str | PathLike) -> tuple[dict, Archive]:
     with as_model_file_error(path):
         arrays = Archive(payload[VERSION_BYTES:])
         return json.loads(arrays[TEXT].tobytes()), arrays
+
+
+def sha256(content: bytes | memoryview) -> bytes:
+    """Return the SHA-256 of a content."""
+    if len(content) < MANY_BYTES:
+        # Like `random` of the standard library, which does without hashlib if it can.
+        for name in ("_sha2", "_sha256"):
+            with contextlib.suppress(ModuleNotFoundError):
+                return importlib.import_module(name).sha256(content).digest()
+    import hashlib
+
+    return hashlib.sha256(content).digest()
 
 
 class Section(Mapping[str, np.ndarray]):

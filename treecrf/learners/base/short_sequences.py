@@ -7,17 +7,13 @@ short sequences take longer.
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.schema import InputSchema
-from treecrf.learners.linear.model import LinearModel
-from treecrf.trees.forest import Forest
-
-if find_spec("treecrf.learners.short"):
-    from treecrf.learners.short.compilation import compiled
-else:
-    compiled = None
+if TYPE_CHECKING:
+    from treecrf.encoding.encoder import Encoder
+    from treecrf.inputs.schema import InputSchema
+    from treecrf.learners.linear.model import LinearModel
+    from treecrf.trees.forest import Forest
 
 
 def short_model(
@@ -33,6 +29,8 @@ def short_model(
     The scores of a linear model that trees are added to are rounded. Columns with names in
     ``ignored`` may be in data frames, though not in the training data.
     """
-    if compiled is None:
+    if find_spec("treecrf.learners.short") is None:
         return None
+    from treecrf.learners.short.compilation import compiled
+
     return compiled(schema, n_labels, order, trees, linear, ignored)

@@ -30,7 +30,7 @@ from treecrf.learners.base.validation_metrics import (
 )
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind
-from treecrf.learners.boosted.saved import FittedTrees, restored_trees
+from treecrf.learners.boosted.saved import LearnedTrees, restored_trees
 from treecrf.learners.boosted.spec import BoostingSpec, Trained
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.training_scores import TrainingScores
@@ -272,7 +272,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     def _forest_settings(self) -> dict[str, Any]:
         """Return the fields of a `ForestChain`."""
         start = None if self._start is None else linear_model(self._start)
-        trees = FittedTrees(self.classes_, self._encoder, self._forest, start)
+        trees = LearnedTrees(self.classes_, self._encoder, self._forest, start)
         is_backward = self._direction == "right-to-left"
         return trees.settings(self.transitions, is_backward, self._alternative)
 

@@ -14,12 +14,12 @@ from treecrf.chains.contexts import check_order, require_memory
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.base.chain import FittedChain
 from treecrf.learners.base.short_sequences import short_model
-from treecrf.learners.linear.model import LinearModel
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
 
 if TYPE_CHECKING:
     from treecrf.inputs.sequences import Sequences
+    from treecrf.learners.linear.model import LinearModel
 
 
 @dataclass(kw_only=True)

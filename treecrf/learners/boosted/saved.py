@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treecrf.chains.contexts import check_label_codes, check_lags, check_order
 from treecrf.encoding.encoder import Encoder
 from treecrf.learners.boosted.chains import ForestChain
-from treecrf.learners.linear.model import LinearModel
-from treecrf.learners.linear.saved import restored_model
 from treecrf.trees.forest import Forest, check_forest, from_file
 from treecrf.utils.model_file import Section, check_classes, check_counts, require
+
+if TYPE_CHECKING:
+    from treecrf.learners.linear.model import LinearModel
 
 # What helps if a `TreeCRF` has too many contexts, for error messages.
 ALTERNATIVE = "lower the order or keep a beam of contexts with beam_width"
 
 
 @dataclass(frozen=True)
-class FittedTrees:
+class LearnedTrees:
     """What an estimator has learned."""
 
     classes: np.ndarray
@@ -50,7 +51,7 @@ def restored_trees(
     arrays: Mapping[str, np.ndarray],
     encoder_class: type[Encoder],
     check_size: Callable[[int, int], None],
-) -> FittedTrees:
+) -> LearnedTrees:
     """Return trees and their encoder; ValueError if parts of the file do not fit together.
 
     ``check_size`` raises an error for too many labels, or too high an order.
@@ -65,7 +66,7 @@ def restored_trees(
     check_size(n_labels, order)
     packed = from_file(Section(arrays, "forest"), n_labels)
     check_forest(packed, n_iter, n_labels, order, encoder)
-    return FittedTrees(classes, encoder, Forest.unpack(n_labels, order, packed))
+    return LearnedTrees(classes, encoder, Forest.unpack(n_labels, order, packed))
 
 
 # The chain of a conditional random field
@@ -107,6 +108,8 @@ def restored_chain(
     start_arrays = Section(arrays, "init")
     require(("init" in values) == bool(start_arrays), "start")
     if start_arrays:
+        from treecrf.learners.linear.saved import restored_model
+
         start = restored_model(values["init"], start_arrays, trees.classes)
         require(not values["init"]["transition_features"], "start")
         trees = replace(trees, start=start)

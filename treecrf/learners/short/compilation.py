@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treecrf.encoding.column_layout import BOUNDARY, CODES, LISTS, MISSING
-from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.offsets import offsets_of
 from treecrf.inputs.schema import BOOLEAN, CATEGORY, InputSchema
 from treecrf.inputs.unknown_values import warn_of_nothing_known
 from treecrf.learners.linear.attributes import MAX_NUMBER, WindowAttributes
-from treecrf.learners.linear.model import LinearModel
 from treecrf.learners.short._column_weights import ColumnWeights
 from treecrf.learners.short._short_model import ShortModel
 from treecrf.learners.short._value_tests import ValueTests
-from treecrf.trees.forest import Forest
-from treecrf.trees.scoring._block_evaluator import BlockEvaluator
-from treecrf.trees.scoring._context_walker import ContextWalker
-from treecrf.trees.scoring.packed_trees import PackedTrees
 from treecrf.utils.exact import LEAF_UNIT
+
+if TYPE_CHECKING:  # a linear model needs no modules of trees
+    from treecrf.encoding.encoder import Encoder
+    from treecrf.learners.linear.model import LinearModel
+    from treecrf.trees.forest import Forest
+    from treecrf.trees.scoring._block_evaluator import BlockEvaluator
+    from treecrf.trees.scoring._context_walker import ContextWalker
+    from treecrf.trees.scoring.packed_trees import PackedTrees
 
 # Maximum number of contexts of a position.
 MAX_CONTEXTS = 1 << 12
@@ -92,6 +94,8 @@ def compiled(
 
 def _supports_columns(encoder: Encoder) -> bool:
     """Return whether the encoder's columns are the input's."""
+    from treecrf.encoding.encoder import Encoder
+
     if type(encoder) is not Encoder or encoder.imputation is not None:
         return False
     layout = encoder.layout
