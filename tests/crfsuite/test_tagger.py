@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -187,8 +189,8 @@ def test_other_estimators(words, tmp_path):
 
 
 def test_contents_and_their_text(tagger, tmp_path, capsys):
-    model = tagger._model.model
     info = tagger.info()
+    model = info._model
     assert info.state_features == model.state_features_
     assert info.transitions == model.transition_features_
     assert set(info.attributes) == {name for name, _ in info.state_features}
@@ -213,3 +215,17 @@ def test_models_of_trees_have_no_weights(words, tmp_path):
     assert set(info.attributes) == {"word:to", "word:Rome", "word:Oslo", "word:in"}
     with pytest.raises(TypeError, match="a TreeCRF has no weights of attributes"):
         info.state_features  # noqa: B018
+
+
+def test_a_tagger_imports_neither_scikit_learn_nor_scipy(words, tmp_path):
+    trainer = Trainer(verbose=False)
+    for xseq, yseq in zip(*words, strict=True):
+        trainer.append(xseq, yseq)
+    path = str(tmp_path / "model")
+    trainer.train(path)
+    code = (
+        "import sys; from treecrf.crfsuite import Tagger; tagger = Tagger(); "
+        f"tagger.open({path!r}); tagger.tag({words[0][0]!r}); tagger.marginals(); "
+        "assert not {'sklearn', 'scipy', 'joblib', 'pandas'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -22,8 +22,7 @@ import treecrf
 from treecrf.cli.files import FORMATS
 from treecrf.cli.tables import FileData, ModelInput, Reading
 from treecrf.inputs.large.table_sources import STANDARD
-from treecrf.learners.base.classifier import SequenceClassifier
-from treecrf.learners.base.fitted import fitted_model
+from treecrf.runtime import load_for_labeling
 from treecrf.utils.model_file import MAGIC
 
 # Maximum number of digits of a count.
@@ -56,7 +55,7 @@ def add_required(parser: argparse.ArgumentParser, option: str, text: str) -> Non
     group.add_argument(option, required=True, metavar="FILE", help=text)
 
 
-def loaded_model(options: argparse.Namespace) -> SequenceClassifier:
+def loaded_model(options: argparse.Namespace) -> Any:
     """Load the model, and set its number of threads."""
     path = options.model
     if path == STANDARD:
@@ -67,6 +66,13 @@ def loaded_model(options: argparse.Namespace) -> SequenceClassifier:
     if hasattr(options, "jobs"):
         return with_settings(model, n_jobs=options.jobs)
     return model
+
+
+def labeling_model(options: argparse.Namespace) -> Any:
+    """Load the model for predictions alone, without scikit-learn if possible."""
+    if options.model == STANDARD:  # which can be read only once
+        return loaded_model(options)
+    return load_for_labeling(options.model, n_jobs=options.jobs)
 
 
 def add_reading(parser: argparse.ArgumentParser, with_model: bool = True) -> None:
@@ -124,9 +130,9 @@ def known_labels(labels: list[np.ndarray]) -> set:
     return set(np.concatenate(labels).tolist()) - {None}
 
 
-def missing_labels(data: FileData, model: SequenceClassifier) -> str:
+def missing_labels(data: FileData, model: Any) -> str:
     """Describe why a file has no labels, for an error message."""
-    stored = fitted_model(model).predictor.columns.label
+    stored = model._predictor().columns.label
     if not data.is_table:
         return "the file has no column of labels"
     if stored is None:
@@ -134,15 +140,15 @@ def missing_labels(data: FileData, model: SequenceClassifier) -> str:
     return f"there is no column {stored!r} as in training; specify the column with --label"
 
 
-def with_settings(model: SequenceClassifier, **settings: object) -> SequenceClassifier:
+def with_settings(model: Any, **settings: object) -> Any:
     """Set the parameters that the model has, and ignore others."""
     known = model.get_params(deep=False)
     return model.set_params(**{name: v for name, v in settings.items() if name in known})
 
 
-def input_of(model: SequenceClassifier) -> ModelInput:
+def input_of(model: Any) -> ModelInput:
     """Return the requirements of a model on a file."""
-    predictor = fitted_model(model).predictor
+    predictor = model._predictor()
     return ModelInput(predictor.chain.schema, model.classes_, predictor.columns)
 
 
@@ -208,7 +214,7 @@ def check_model_output(path: str, inputs: Iterable[str | None]) -> None:
         )
 
 
-def save_model(model: SequenceClassifier, path: str) -> None:
+def save_model(model: Any, path: str) -> None:
     """Save a model to a file or to standard output."""
     if path != STANDARD:
         model.save(path)

@@ -7,7 +7,7 @@ import csv
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from treecrf.cli.options import (
     add_reading,
     check_output,
     input_of,
-    loaded_model,
+    labeling_model,
     missing_labels,
     opened_output,
     reading_of,
@@ -33,8 +33,6 @@ from treecrf.inputs.large.table_sources import STANDARD, Source
 from treecrf.inputs.paths import PARQUET
 from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import short_list
-from treecrf.learners.base.classifier import SequenceClassifier
-from treecrf.learners.base.fitted import fitted_model
 
 DESCRIPTION = (
     "Label the sequences of a file with a trained model. For a table, the output is CSV with one "
@@ -80,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the model and the file, and write the predicted labels."""
     check_output(options.output, [options.data, options.model])
-    model = loaded_model(options)
+    model = labeling_model(options)
     source = Source(options.data)
     reading = replace(reading_of(options, options.reference), may_be_empty=True)
     to_parquet = _is_parquet(options.output)
@@ -102,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _copied_columns(
-    source: Source, data: FileData, model: SequenceClassifier, options: argparse.Namespace
+    source: Source, data: FileData, model: Any, options: argparse.Namespace
 ) -> list[str]:
     """Return the names of the columns to write in addition to the predictions."""
     names = data.text_names
@@ -122,9 +120,9 @@ def _copied_columns(
     return list(dict.fromkeys([*chosen, *options.keep]))
 
 
-def predictions(model: SequenceClassifier, sequences: Sequences, proba: bool = False) -> Results:
+def predictions(model: Any, sequences: Sequences, proba: bool = False) -> Results:
     """Label sequences in batches of limited size."""
-    shape = len(model.classes_), fitted_model(model).chain.order
+    shape = len(model.classes_), model._predictor().chain.order
     for first, last in runs_of_tables(sequences.offsets, *shape, BATCH_BYTES):
         batch = sequences.take(np.arange(first, last))
         labels = model.predict(batch)
@@ -193,7 +191,7 @@ def _is_parquet(output: str) -> bool:
 def _predict_to_parquet(
     source: Source,
     data: FileData,
-    model: SequenceClassifier,
+    model: Any,
     copied: list[str],
     options: argparse.Namespace,
 ) -> None:

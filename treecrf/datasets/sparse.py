@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from treecrf.datasets.lines import Lines, TextSource, as_lists
+from treecrf.utils.scipy_sparse import sparse
 
 MAX_FEATURES = np.iinfo(np.int32).max
 _WHOLE = re.compile("[0-9]{1,18}")

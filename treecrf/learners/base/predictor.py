@@ -100,7 +100,7 @@ def runs_for_threads(offsets: np.ndarray, n_bytes: int, threads: Threads) -> lis
     size = n_positions
     if n_positions * n_bytes > MAX_BYTES:
         size = RUN_BYTES // n_bytes
-    if threads.n_threads > 1 and n_bytes:
+    if n_bytes and n_positions > MIN_RUN and threads.n_threads > 1:
         share = n_positions // (RUNS_PER_THREAD * threads.n_threads)
         size = min(size, max(MIN_RUN, share))
     return list(runs(offsets, max(1, size)))
