@@ -132,7 +132,7 @@ def test_too_little_memory(message, folder, fail, monkeypatch):
     def full(*_):
         raise MemoryError(message)
 
-    monkeypatch.setattr(treecrf, "load", full)
+    monkeypatch.setattr("treecrf.cli.options.load_for_labeling", full)
     errors = fail("predict", "data.csv", "--model", "m")
     assert (
         f"treecrf: {message or 'not enough memory'}; less memory is needed with --jobs 1" in errors
