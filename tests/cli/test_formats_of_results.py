@@ -129,7 +129,7 @@ def test_outputs_that_are_not_tables(folder, fail):
 
 @pytest.mark.parametrize("message", ["", "Unable to allocate 3 GiB"])
 def test_too_little_memory(message, folder, fail, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise MemoryError(message)
 
     monkeypatch.setattr("treecrf.cli.options.load_for_labeling", full)
