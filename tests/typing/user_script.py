@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import treecrf
 from treecrf import HMMClassifier, LinearCRF, SlidingWindowClassifier, TreeCRF, TreeMEMM
 from treecrf.callbacks import IterationInfo
+from treecrf.crfsuite import CRF, Tagger, Trainer
 from treecrf.metrics import span_f1_score, token_accuracy_score, token_f1_score
 from treecrf.preprocessing import RollingFeatures, SequenceScaler
 from treecrf.utils.typing import HasColumns
@@ -78,6 +79,19 @@ def of_a_frame(crf: TreeCRF, frame: HasColumns, y: list[list[str]]) -> float:
     f1: float = span_f1_score(y, crf.predict([frame]), average="macro", scheme="IOB2")
     assert_type(span_f1_score(y, y, average=None), Floats)
     return f1
+
+
+def as_with_crfsuite(path: str) -> list[str]:
+    """Programs written for python-crfsuite and sklearn-crfsuite."""
+    trainer = Trainer(params={"c1": 0.1}, estimator=TreeCRF(max_iter=5))
+    trainer.append([{"word": "to"}, ["word:Rome"]], ["O", "PLACE"], weight=10)
+    trainer.train(path)
+    tagger = Tagger()
+    with tagger.open(path) as opened:
+        assert_type(opened.tag([{"word": "Rome"}]), list[str])
+        assert_type(opened.marginal("O", 0), float)
+    crf = assert_type(CRF(c2=0.1).fit([[["a"], ["b"]]], [["x", "y"]]), CRF)
+    return crf.predict([[["a"]]])[0]
 
 
 def mistakes() -> None:
