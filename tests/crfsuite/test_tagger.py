@@ -145,12 +145,31 @@ def test_models_in_memory(path, tagger, data):
         other.open_inmemory(content[:-1])
 
 
-def test_models_of_crfsuite_are_refused(tmp_path):
+def test_models_of_crfsuite_are_read(data, tmp_path):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    trainer = pycrfsuite.Trainer(verbose=False)
+    for xseq, yseq in zip(*data, strict=True):
+        trainer.append(xseq, yseq)
+    trainer.train(str(tmp_path / "model"))
+    peer = pycrfsuite.Tagger()
+    peer.open(str(tmp_path / "model"))
+    tagger = Tagger()
+    tagger.open(str(tmp_path / "model"))
+    assert sorted(peer.labels()) == tagger.labels()
+    assert [tagger.tag(xseq) for xseq in data[0]] == [peer.tag(xseq) for xseq in data[0]]
+    assert tagger.info().transitions == pytest.approx(peer.info().transitions, abs=1e-6)
+    tagger.open_inmemory((tmp_path / "model").read_bytes())
+    assert tagger.probability(tagger.tag(data[0][0])) == pytest.approx(
+        peer.probability(peer.tag(data[0][0]))
+    )
+
+
+def test_other_files_are_refused(tmp_path):
     path = tmp_path / "old"
     path.write_bytes(b"lCRF" + bytes(100))
-    with pytest.raises(ValueError, match=r"old is a model file of CRFsuite.*train the model again"):
+    with pytest.raises(ValueError, match=r"old: .*header"):
         Tagger().open(str(path))
-    with pytest.raises(ValueError, match="model file of CRFsuite"):
+    with pytest.raises(ValueError, match="header"):
         Tagger().open_inmemory(path.read_bytes())
     with pytest.raises(FileNotFoundError):
         Tagger().open(str(tmp_path / "none"))

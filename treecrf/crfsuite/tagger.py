@@ -26,8 +26,8 @@ CRFSUITE_MAGIC = b"lCRF"
 class Tagger:
     """Labels single sequences by a model, with the methods of python-crfsuite's ``Tagger``.
 
-    Models are files of `Trainer.train`, of `CRF` or of the method ``save`` of an estimator that was
-    trained on attributes; the files of CRFsuite itself are not read.
+    Models are files of `Trainer.train`, of `CRF`, of the method ``save`` of an estimator that was
+    trained on attributes, or of CRFsuite itself, whose weights and labels they keep.
 
     Examples
     --------
@@ -68,10 +68,11 @@ class Tagger:
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file is not a model of treecrf, such as one of CRFsuite, or is damaged.
+            If the file is not a model of treecrf or CRFsuite, or is damaged.
         """
         content = Path(name).read_bytes()
-        refuse_crfsuite(content[: len(CRFSUITE_MAGIC)], os.fspath(name))
+        if content.startswith(CRFSUITE_MAGIC):
+            return self._open(_read_crfsuite(content, os.fspath(name)), content)
         return self._open(load_for_labeling(name), content)
 
     def open_inmemory(self, value: bytes) -> contextlib.closing[Tagger]:
@@ -91,7 +92,6 @@ class Tagger:
         ValueError
             As `open`.
         """
-        refuse_crfsuite(value[: len(CRFSUITE_MAGIC)], "the model")
         return self._open(_loaded(load_for_labeling, value), value)
 
     def _open(self, model: Any, content: bytes) -> contextlib.closing[Tagger]:
@@ -229,7 +229,9 @@ class Tagger:
 
 
 def _loaded(load: Callable[[Path], Any], content: bytes) -> Any:
-    """Load the content of a model file."""
+    """Load the content of a model file of treecrf, or read one of CRFsuite."""
+    if content.startswith(CRFSUITE_MAGIC):
+        return _read_crfsuite(content, "the model")
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -238,13 +240,10 @@ def _loaded(load: Callable[[Path], Any], content: bytes) -> Any:
         return load(path)
 
 
-def refuse_crfsuite(magic: bytes, name: str) -> None:
-    """Raise ValueError if a file begins as those of CRFsuite."""
-    if magic == CRFSUITE_MAGIC:
-        raise ValueError(
-            f"{name} is a model file of CRFsuite, which treecrf does not read; train the model "
-            "again by treecrf.crfsuite.Trainer or CRF, on the same data"
-        )
+def _read_crfsuite(content: bytes, name: str) -> Any:
+    from treecrf.crfsuite.crfsuite_files import linear_model_of
+
+    return linear_model_of(content, name)
 
 
 class FittedTagger:
@@ -258,6 +257,10 @@ class FittedTagger:
         self._chain = self._predictor.chain
         if self._chain.schema.names is None:
             raise ValueError("the model was trained on columns without names, not on attributes")
+        # Looked up once, because many sequences are short.
+        self._short_model = self._predictor.short_model
+        self._max_positions = self._predictor.max_positions
+        self._searches = self._chain.searches
         self._attributes: list[dict[str, float]] | None = None
         self._lattice: Any = None
         self._marginals: np.ndarray | None = None
@@ -275,12 +278,14 @@ class FittedTagger:
 
     def best_labels(self) -> list[str]:
         """Return the most probable labels of the present sequence."""
-        if not self._present():
+        attributes = self._present()
+        if not attributes:
             return []
-        if self._chain.searches:
-            return list(map(str, self.model.predict([self._present()])[0].tolist()))
+        if self._searches:
+            return list(map(str, self.model.predict([attributes])[0].tolist()))
         codes = self._in_order(self._scored().best_codes())
-        return [self.labels[code] for code in codes.tolist()]
+        labels = self.labels
+        return [labels[code] for code in codes.tolist()]
 
     def probability(self, labels: list[str]) -> float:
         """Return the probability of a label sequence."""
@@ -325,10 +330,10 @@ class FittedTagger:
         """Return the lattice of the present sequence, which has items."""
         if self._lattice is None:
             items = [self._present()]
-            short_model = self._predictor.short_model
-            if short_model is not None:
-                max_positions = self._predictor.max_positions
-                self._lattice = self._chain.quick_lattice(items, short_model, max_positions)
+            if self._short_model is not None:
+                self._lattice = self._chain.quick_lattice(
+                    items, self._short_model, self._max_positions
+                )
             if self._lattice is None:
                 self._lattice = self._read(items)
         return self._lattice
