@@ -112,13 +112,27 @@ def test_long_sequences_wide_items_and_unknown_attributes(data, tagger):
         assert tagger.tag(wide)
         assert tagger.tag([]) == []
         assert tagger.probability([]) == 1.0
-    with pytest.warns(UserWarning, match="nothing in a sequence is known"):
         tagger.set([{"never seen": 1.0}])
         marginals = tagger.marginals()[0]
     # Without attributes, and labels before and after, all labels are equally probable.
     assert list(marginals.values()) == pytest.approx([1 / len(marginals)] * len(marginals))
     assert tagger.tag(long) == model.predict([long])[0].tolist()
     assert tagger.tag(wide) == model.predict([wide])[0].tolist()
+
+
+def test_sums_are_those_of_other_ways_to_read(data, tagger):
+    """The weights of names give what reading sequences gives, up to rounding errors."""
+    model = tagger._model
+    assert model._weights is not None
+    for xseq in [*data[0], [{"a1": 1e90}, {"a2": -0.0, "unknown": 3.0}]]:
+        model.set(ItemSequence(xseq).items())
+        rows = model._weights.scores(ItemSequence(xseq).items())
+        slow = model._read([ItemSequence(xseq).items()])
+        assert np.allclose(slow.function.state_scores(slow.weights), rows, rtol=1e-12)
+    with pytest.raises(ValueError, match="1e\\+300 is too large"):
+        tagger.tag([{"a1": 1e300}])
+    with pytest.raises(ValueError, match="infinite"):
+        tagger.tag([{"a1": float("inf")}])
 
 
 def test_context_managers_close(path):

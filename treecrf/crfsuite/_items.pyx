@@ -1,8 +1,15 @@
-"""Conversion of the forms in which CRFsuite takes items: attributes of a position, with values."""
+"""Items in the forms of CRFsuite: the attributes of a position, with values, and their weights."""
 
-from cpython.dict cimport PyDict_GetItemWithError
+import numpy as np
+
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
+from cpython.float cimport PyFloat_AsDouble
+from cpython.long cimport PyLong_AsLong
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Concat
+from libc.math cimport fabs
+
+from treecrf.learners.linear._linear cimport add_block
 
 # Values of more than this many keys within each other are refused: they may contain themselves.
 cdef enum:
@@ -103,3 +110,52 @@ cdef str text_of(key):
         except UnicodeDecodeError:
             raise ValueError(f"{key!r} is not UTF-8") from None
     raise TypeError(f"the name {key!r} is of type {type(key).__name__}; expected a string")
+
+
+cdef class AttributeWeights:
+    """The weights of labels by the names of attributes, ``weights[row, label]``."""
+
+    cdef dict rows
+    cdef const double[:, ::1] weights
+    # Largest number that a linear model takes.
+    cdef double max_number
+
+    def __init__(self, names, weights, double max_number):
+        self.max_number = max_number
+        self.rows = {name: row for row, name in enumerate(names)}
+        self.weights = weights
+
+    def scores(self, list items):
+        """Return the scores of labels of items from `attributes_of`, (n_items, n_labels).
+
+        Unknown attributes add nothing. None if a value is too large, or not a number.
+        """
+        cdef Py_ssize_t t
+        cdef double[:, ::1] table
+        out = np.zeros((len(items), self.weights.shape[1]))
+        table = out
+        for t in range(len(items)):
+            if not self._add(<dict> items[t], &table[t, 0]):
+                return None
+        return out
+
+    cdef bint _add(self, dict attributes, double *out) except -1:
+        """Add the weights of attributes; returns whether none of their values is too large.
+
+        References are borrowed: nothing here runs other code, and all values are floats.
+        """
+        cdef Py_ssize_t place = 0
+        cdef PyObject *name
+        cdef PyObject *value
+        cdef PyObject *row
+        cdef double number
+        while PyDict_Next(attributes, &place, &name, &value):
+            row = PyDict_GetItemWithError(self.rows, <object> name)
+            if row == NULL:
+                continue
+            number = PyFloat_AsDouble(<object> value)
+            if not fabs(number) <= self.max_number:
+                return False
+            add_block(out, &self.weights[PyLong_AsLong(<object> row), 0], number,
+                      self.weights.shape[1])
+        return True

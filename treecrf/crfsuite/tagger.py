@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from treecrf.crfsuite._items import AttributeWeights
 from treecrf.crfsuite.items import attributes_in
+from treecrf.inputs.schema import NUMBER
+from treecrf.learners.linear.attributes import MAX_NUMBER
+from treecrf.learners.linear.lattices import RowsLattice
 from treecrf.runtime import load_for_labeling
 from treecrf.utils.threads import Threads
 
@@ -127,9 +131,10 @@ class Tagger:
         list of str
             The label of each item.
         """
+        model = self._opened()
         if xseq is not None:
-            self.set(xseq)
-        return self._opened().best_labels()
+            model.set(attributes_in(xseq))
+        return model.best_labels()
 
     def set(self, xseq: Any) -> None:
         """Make a sequence the present one, of which other methods return the labels.
@@ -258,6 +263,7 @@ class FittedTagger:
         if self._chain.schema.names is None:
             raise ValueError("the model was trained on columns without names, not on attributes")
         # Looked up once, because many sequences are short.
+        self._weights = attribute_weights(self._chain)
         self._short_model = self._predictor.short_model
         self._max_positions = self._predictor.max_positions
         self._searches = self._chain.searches
@@ -328,6 +334,8 @@ class FittedTagger:
 
     def _scored(self) -> Any:
         """Return the lattice of the present sequence, which has items."""
+        if self._lattice is None and self._weights is not None:
+            self._lattice = self._weighted(self._weights)
         if self._lattice is None:
             items = [self._present()]
             if self._short_model is not None:
@@ -337,6 +345,13 @@ class FittedTagger:
             if self._lattice is None:
                 self._lattice = self._read(items)
         return self._lattice
+
+    def _weighted(self, weights: AttributeWeights) -> Any:
+        """Return the lattice of a linear model; None if a value is too large."""
+        rows = weights.scores(self._present())
+        if rows is None:
+            return None
+        return RowsLattice(rows, np.array([0, len(rows)]), self._chain.weights.transitions)
 
     def _read(self, items: list) -> Any:
         """Return the lattice of a sequence that is not short; unknown attributes count nothing."""
@@ -351,3 +366,17 @@ class FittedTagger:
     def _in_order(self, results: np.ndarray) -> np.ndarray:
         """Convert results between the direction of the chain and that of the input."""
         return np.ascontiguousarray(results[::-1]) if self._chain.is_backward else results
+
+
+def attribute_weights(chain: Any) -> AttributeWeights | None:
+    """Return the weights of a linear model of attributes as they are; None for other models."""
+    weights = getattr(chain, "weights", None)
+    if weights is None or chain.transitions is not None or weights.layout.transition_features:
+        return None
+    source = chain.attributes
+    if source.kind != "window" or any(source.window) or source.standardization is not None:
+        return None
+    names = source.names_at(0)
+    if (source.schema.kinds != NUMBER).any() or not set(names) <= set(source.schema.names):
+        return None
+    return AttributeWeights(names, np.ascontiguousarray(weights.labels[:, 0]), MAX_NUMBER)
