@@ -370,6 +370,8 @@ for path in sys.argv[2:]:
     for x in eval(sys.argv[1]):
         assert len(labeler.predict([x])[0]) == len(x)
         assert len(labeler.predict_proba([x])[0]) == len(x)
+        assert len(labeler.decode([x])[0][0]) == len(x)
+        assert len(labeler.decode([x], 2)[0][0][0]) == len(x)
         stream = labeler.stream(1)
         assert sum(stream.push(row) is not None for row in x) + len(stream.finish()) == len(x)
 found = [name for name in sys.modules if name.partition(".")[0] in HEAVY]
@@ -380,6 +382,7 @@ NAMES_BY_FORM = {
     "array": [*TREES, "linear", "linear start"],
     "string": [*TREES, "linear", "linear start"],
     "dicts": [*TREES, "linear", "linear start"],
+    "attributes": [*TREES, "linear", "linear start"],
 }
 
 
@@ -390,8 +393,10 @@ def test_nothing_but_numpy_is_needed(form, tmp_path):
     for name in NAMES_BY_FORM[form]:
         paths.append(str(tmp_path / f"{name}.treecrf"))
         saved(MODELS[name], Path(paths[-1]), form)
-    x = sequence(NUMBERS[0], form)
-    text = repr([x]).replace("array(", "np.array(")
+    # Few and many positions.
+    items = [sequence(NUMBERS[i], form) for i in (0, 2)]
+    with np.printoptions(threshold=sys.maxsize):
+        text = repr(items).replace("array(", "np.array(")
     command = [sys.executable, "-c", SCRIPT, text, *paths]
     done = subprocess.run(command, capture_output=True, text=True)
     assert not done.returncode, done.stderr
