@@ -31,6 +31,7 @@ MODULES = (
     "papers",
     "plotting",
     "preprocessing",
+    "runtime",
 )
 
 
