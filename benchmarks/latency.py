@@ -7,7 +7,9 @@ microseconds: other work on the machine can only add to them.
 
 ``predict`` labels the measurements as arrays, strings, dicts and data frames, with few and many
 trees. ``text`` labels sentences of CoNLL-2000 with the default model and with python-crfsuite, both
-trained on every sixth sentence. Models without their compiled form read a short sequence like a
+trained on every sixth sentence. ``curves`` are CPU times of single calls in relation to
+those of python-crfsuite, along the numbers of positions, keys, labels and trees, and for forms of input.
+Models without their compiled form read a short sequence like a
 long one.
 """
 
@@ -17,6 +19,7 @@ import argparse
 import copy
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -49,11 +52,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", choices=list(WINDOWS), default=list(WINDOWS))
     parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
+    parser.add_argument("--curves", nargs="+", choices=list(CURVES), default=list(CURVES))
     parser.add_argument("--repeats", type=int, default=7)
     arguments = parser.parse_args()
     for table in arguments.tables:
         header, rows_of = TABLES[table]
-        every = arguments.data if table in OF_DATA else [""]
+        every = {"curves": arguments.curves}.get(table, [""])
+        if table in OF_DATA:
+            every = arguments.data
         rows = [row for data in every for row in rows_of(data, arguments.repeats)]
         print(f"\n{markdown(header, rows)}", flush=True)
 
@@ -166,6 +172,118 @@ def mean_seconds(call: Callable, items: list, repeats: int) -> float:
     return min(times) / len(items)
 
 
+# Curves: what changes along each of them, and what is the same.
+PLAIN = {"positions": 10, "keys": 8, "labels": 4, "trees": 200}
+CURVES = {
+    "positions": (1, 10, 50, 64, 65, 100, 200, 500, 1000, 2000, 5000),
+    "keys": (1, 8, 32, 128, 129, 500, 2000),
+    "labels": (2, 10, 30, 64, 65, 100),
+    "trees": (40, 200, 1000, 2000),
+    "input": (
+        "dicts",
+        "lists of attributes",
+        "sets of attributes",
+        "nested dicts",
+        "values of NumPy",
+        "a missing value",
+        "nothing known",
+        "decode",
+        "predict_proba",
+        "chunks of 20",
+        "chunks of 300",
+    ),
+}
+
+
+def words_of(n: int, n_labels: int, n_keys: int, rng: np.random.Generator) -> tuple[list, list]:
+    """Dicts of words, of which few are frequent; labels depend on the first and the second."""
+    words = rng.zipf(1.5, (n, n_keys)) % 2000
+    rows = [{f"key {k}": f"w{word}" for k, word in enumerate(row)} for row in words.tolist()]
+    codes = (words[:, 0] + np.roll(words[:, min(1, n_keys - 1)], 1)) % n_labels
+    return rows, [f"label {code}" for code in codes.tolist()]
+
+
+def named(rows: list[dict]) -> list[dict]:
+    """The same words as attributes without values, as lists of attributes have them."""
+    return [{f"{key}={word}": True for key, word in row.items()} for row in rows]
+
+
+def labelers(settings: dict[str, int], attributes: bool) -> tuple[Any, Any, Any]:
+    """python-crfsuite, LinearCRF and TreeCRF, trained on sequences of 20 positions."""
+    rng = np.random.default_rng(0)
+    n_sequences = max(20, min(200, 2000 // settings["keys"]))
+    data = [words_of(20, settings["labels"], settings["keys"], rng) for _ in range(n_sequences)]
+    X = [named(x) if attributes else x for x, _ in data]
+    y = [labels for _, labels in data]
+    trainer = pycrfsuite.Trainer("lbfgs", verbose=False)
+    trainer.set_params({"c2": 1.0, "max_iterations": 20})
+    for x, labels in zip(X, y, strict=True):
+        trainer.append(x, labels)
+    tagger = pycrfsuite.Tagger()
+    with tempfile.TemporaryDirectory() as folder:
+        trainer.train(f"{folder}/model")
+        tagger.open(f"{folder}/model")
+    max_iter = max(1, settings["trees"] // settings["labels"])
+    linear = LinearCRF(max_iter=20, decoding="viterbi")
+    trees = TreeCRF(
+        max_iter=max_iter, early_stopping=False, init="zero", constant_transitions=False,
+        decoding="viterbi",
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tagger, linear.fit(X, y), trees.fit(X, y)
+
+
+def curve_rows(axis: str, repeats: int) -> list[list[str]]:
+    """CPU time of one call, in relation to that of python-crfsuite for the same attributes."""
+    rows = []
+    made: dict[tuple, tuple] = {}
+    for value in CURVES[axis]:
+        settings = PLAIN | ({axis: value} if axis in PLAIN else {})
+        form = value if axis == "input" else "dicts"
+        attributes = "attributes" in form
+        key = attributes, *(settings[name] for name in ("keys", "labels", "trees"))
+        if key not in made:
+            made[key] = labelers(settings, attributes)
+        tagger, *models = made[key]
+        n = settings["positions"]
+        n_sequences = int(form.split()[-1]) if "chunks" in form else 1
+        rng = np.random.default_rng(1)
+        X = [words_of(n, 2, settings["keys"], rng)[0] for _ in range(n_sequences)]
+        X = [named(x) for x in X] if attributes else X
+        suite = mean_seconds(tagger.tag, X * (10 // n_sequences + 1), repeats) * n_sequences
+        calls = [quick_call(model, X, form) for model in models]
+        ratios = [mean_seconds(call, range(10), repeats) / suite for call in calls]
+        print(axis, value, ratios)
+        rows.append([f"{axis}: {value}", f"{1e3 * suite / n_sequences:.3f}", *map(ratio, ratios)])
+    return rows
+
+
+def ratio(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def quick_call(model: Any, X: list, form: str) -> Callable[[int], Any]:
+    """A call with these sequences in a form, or of another method."""
+    if form == "decode":
+        return lambda _: model.decode(X)
+    if form == "predict_proba":
+        return lambda _: model.predict_proba(X)
+    if "attributes" in form:
+        kind = set if "sets" in form else list
+        X = [[kind(row) for row in x] for x in X]
+    elif form == "nested dicts":
+        X = [[{"key 0": row["key 0"], "other": row} for row in x] for x in X]
+    elif form == "values of NumPy":
+        X = [[{key: np.str_(word) for key, word in row.items()} for row in x] for x in X]
+    elif form == "a missing value":
+        X = [[row | {"key 3": None} for row in x] for x in X]
+    elif form == "nothing known":
+        X = [[dict.fromkeys(row, "never") for row in x] for x in X]
+    warnings.simplefilter("ignore")
+    return lambda _: model.predict(X)
+
+
 def search_rows(data: str, repeats: int) -> list[list[str]]:
     """Time of greedy decoding and beam search relative to exact decoding, on 1440 positions."""
     rows = []
@@ -212,6 +330,10 @@ TABLES = {
         predict_rows,
     ),
     "text": (("model", "ms per sentence"), text_rows),
+    "curves": (
+        ("curve", "python-crfsuite, ms", "LinearCRF, ratio", "TreeCRF, ratio"),
+        curve_rows,
+    ),
     "search": (("data", "order", "Viterbi, ms", "greedy / Viterbi", "beam / Viterbi"), search_rows),
     "stream": (
         ("data", "model", "lag", "push after 100 positions, µs", "after 10,000, µs"),
@@ -219,7 +341,7 @@ TABLES = {
     ),
 }
 
-# Tables with rows for each of ``--data``.
+# Tables with rows for each of ``--data``, and for each of ``--curves``.
 OF_DATA = ("search", "stream")
 
 

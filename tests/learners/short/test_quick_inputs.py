@@ -146,6 +146,32 @@ def test_attributes_in_lists_tuples_and_sets(name):
         np.testing.assert_array_equal(model.predict_proba([x])[0], expected)
 
 
+NESTED = [
+    {"word": "w1", "next": {"word": "w2", "tags": {"x", "y"}}},
+    {"next": {"word": "w3"}, "tags": ["x"], "length": 3},
+    {"word": "w2", "next": {"word": "w1", "tags": ()}, "length": "none", "deep": {"a": {"b": 1}}},
+    ["length:none", "tags:x"],
+    {},
+    [],
+    {"length": 5, "next": {}},
+]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nested_dicts_and_strings_beside_numbers(name):
+    X = [[NESTED[k] for k in RNG.integers(len(NESTED), size=n)] for n in RNG.integers(2, 9, 40)]
+    model = fitted(name, "dicts", X)
+    assert {"next:tags:x", "length", "length:none", "deep:a:b"} <= set(model.feature_names_in_)
+    assert_same(model, [NESTED])
+    unseen = [
+        {"next": {"word": "never"}, "tags": {"never"}, "length": "never"},
+        {"deep": {"a": {"b": 2.5, "c": 1}}, "never": {"a": "b"}, "tags": {"x", "never"}},
+        {"next": {"word": np.str_("w3"), "length": None}, "word": None},
+        ({"word": "w1"}["word"],),
+    ]
+    assert_same(model, [unseen], ("predict_proba",))
+
+
 VALUES = {
     "number": [
         np.float32(0.5), np.float64(1.5), np.int8(1), np.int64(-2), np.uint16(3), True, np.True_, 3,

@@ -18,7 +18,6 @@ from cpython.float cimport PyFloat_AsDouble
 from cpython.long cimport PyLong_AsLong
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from cpython.set cimport PySet_Contains
 from libc.math cimport isfinite, isnan
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -45,6 +44,9 @@ cdef tuple NUMPY_NUMBERS = tuple(np.dtype(code).type for code in "bBhHiIlLqQef")
 cdef tuple ATTRIBUTE_LISTS = (list, tuple, set, frozenset)
 
 cdef enum:
+    # Number of dicts within each other up to which they are read here.
+    MAX_DEPTH = 4
+
     # Kinds of columns, as in `treecrf.inputs.sequences`.
     BOOLEAN = 0
     CATEGORY = 1
@@ -54,16 +56,20 @@ cdef enum:
     # Arrays of more positions are read faster all at once.
     MAX_ARRAY = 1024
 
-    # What a value is if it is not the code of a category.
+    # What a value is if it is not the code of a category, and a key if it has no column.
     NOT_PLAIN = -1
     IS_MISSING = -2
+    IS_UNKNOWN = -3
+    IS_DIVIDED = -4
 
 
 cdef struct Entry:
-    # An item of a dict, or an attribute. The references are owned, and NULL if there are none.
+    # An item of a dict, or an attribute without a value (NULL). The references are owned.
     PyObject *key
     PyObject *value
     Py_ssize_t column
+    # Number of dicts around it.
+    int depth
 
 
 cdef struct Row:
@@ -113,8 +119,8 @@ cdef class ShortModel:
     # A function that warns of a sequence in which nothing is known.
     cdef object warn_of_unknown
 
-    def __init__(self, n_labels, order, kinds, codes, are_strings, index, prefixes,
-                 has_symbols, needs_all_keys, tests, weights, evaluator, walker, columns_evaluator, transitions,
+    def __init__(self, n_labels, order, kinds, codes, are_strings, index, prefixes, has_symbols,
+                 needs_all_keys, tests, weights, evaluator, walker, columns_evaluator, transitions,
                  read_frame, warn_of_unknown):
         self.n_columns = len(kinds)
         self.n_labels = n_labels
@@ -176,7 +182,7 @@ cdef class ShortModel:
                 return None
             n += length
             ends[i + 1] = n
-        if n == 0 or not self._have_one_form(items):
+        if n == 0 or not all(type(item) is type(items[0]) for item in items):
             return None
         table = np.zeros([n if size < 0 else size for size in shape])
         for i in range(n_items):
@@ -194,16 +200,6 @@ cdef class ShortModel:
         if is_unknown:
             self.warn_of_unknown()
         return table, offsets
-
-    cdef bint _have_one_form(self, tuple items) except -1:
-        """Return whether the items are of one type, and those of lists, too."""
-        cdef object item, kind = type(items[0])
-        cdef bint is_list = kind is list or kind is tuple
-        cdef bint has_dicts = is_list and type(items[0][0]) is dict
-        for item in items:
-            if type(item) is not kind or is_list and (type(item[0]) is dict) != has_dicts:
-                return False
-        return True
 
     cdef bint _score(self, item, Py_ssize_t length, Py_ssize_t first, Py_ssize_t last,
                      double[:, :, :] scores, double[:, ::1] rows, bint *is_unknown) except -1:
@@ -321,19 +317,19 @@ cdef class ShortModel:
     # Dicts, and lists of attributes
 
     cdef bint _read_rows(self, item, Sequence *sequence) except -1:
-        """Read a list of dicts, or one of lists of attributes."""
+        """Read a list of dicts and of collections of attributes."""
         cdef Py_ssize_t t
-        cdef bint is_plain = True, has_dicts
+        cdef bint is_plain = True
         cdef Row row
         if len(item) != sequence.length or not self._open(sequence, self._adds_zeros()):
             return False
-        has_dicts = type(item[0]) is dict
         memset(&row, 0, sizeof(Row))
         try:
             for t in range(sequence.length):
                 position = item[t]
-                if has_dicts:
-                    is_plain = type(position) is dict and self._list_items(position, &row)
+                if type(position) is dict:
+                    self._list_items(position, &row, 1)
+                    is_plain = True
                 else:
                     is_plain = self._list_attributes(position, &row)
                 is_plain = is_plain and self._add_row(sequence, t, &row)
@@ -343,28 +339,28 @@ cdef class ShortModel:
         finally:
             clear_row(&row)
             free(row.entries)
-        return has_dicts or sequence.n_known > 0 or sequence.n_unknown > 0
+        return True
 
     cdef bint _adds_zeros(self) noexcept nogil:
         """Return whether numbers of 0 add something, so that dicts have a value of each column."""
         return self.weights is not None and not self.weights.has_zeros
 
-    cdef bint _list_items(self, dict items, Row *row) except -1:
-        """List the items of a dict; returns whether all keys are plain.
+    cdef int _list_items(self, dict items, Row *row, int depth) except -1:
+        """List the items of a dict.
 
-        The items are listed at once, because whatever reads their values could run other code.
+        All at once, because whatever reads their values could run other code.
         """
         cdef Py_ssize_t place = 0
         cdef PyObject *key
         cdef PyObject *value
-        make_room(row, len(items))
+        make_room(row, row.n + len(items))
         with cython.critical_section(items):
             while row.n < row.room and PyDict_Next(items, &place, &key, &value):
                 Py_INCREF(<object> key)
                 Py_INCREF(<object> value)
-                row.entries[row.n] = Entry(key, value, -1)
+                row.entries[row.n] = Entry(key, value, -1, depth)
                 row.n += 1
-        return True
+        return 0
 
     cdef bint _list_attributes(self, position, Row *row) except -1:
         """List the attributes of a position; returns whether they are plain."""
@@ -372,11 +368,7 @@ cdef class ShortModel:
             return False
         make_room(row, len(position))
         for name in position:
-            if row.n == row.room:
-                return False
-            Py_INCREF(name)
-            row.entries[row.n] = Entry(<PyObject *> name, NULL, -1)
-            row.n += 1
+            add_attribute(row, name, 0)
         return True
 
     cdef bint _add_row(self, Sequence *sequence, Py_ssize_t t, Row *row) except -1:
@@ -408,47 +400,92 @@ cdef class ShortModel:
         return True
 
     cdef bint _find_columns(self, Sequence *sequence, Row *row) except -1:
-        """Find the columns of the entries, and drop others; returns whether all are plain."""
-        cdef Py_ssize_t i, n = 0
+        """Find the columns of the entries, and drop others; returns whether all are plain.
+
+        The attributes that a dict or a collection of strings stands for are added at the end.
+        """
+        cdef Py_ssize_t i = 0, n = 0
         cdef Entry entry
-        for i in range(row.n):
+        while i < row.n:
+            row.entries[i].column = self._column_of(row, i)
             entry = row.entries[i]
-            entry.column = self._column_of(<object> entry.key)
-            if entry.column == NOT_PLAIN:
+            if entry.column == NOT_PLAIN or entry.column < 0 and self.needs_all_keys:
                 return False
-            if entry.column < self.n_columns:
+            if entry.column >= 0:
                 # The first entries are those with a column.
                 row.entries[i] = row.entries[n]
                 row.entries[n] = entry
                 n += 1
-                continue
-            if self.needs_all_keys or not self._is_unknown(&entry):
-                return False
-            sequence.n_unknown += 1
+            sequence.n_unknown += entry.column == IS_UNKNOWN
+            i += 1
         if self.needs_all_keys and n < self.n_columns:
             return False
         drop_entries(row, n)
         return True
 
-    cdef bint _is_unknown(self, const Entry *entry) except -1:
-        """Return whether no column is one of the attributes that a name without one stands for."""
-        if entry.value == NULL:
-            return True
-        kind = type(<object> entry.value)
-        if kind is str or kind is NUMPY_STRING:
-            return not PySet_Contains(self.prefixes, <object> entry.key)
-        is_number = kind is float or kind is int or kind is bool or kind is NUMPY_BOOLEAN
-        return is_number or <object> entry.value is None or kind in NUMPY_NUMBERS
-
-    cdef Py_ssize_t _column_of(self, name) except -2:
-        """Return the column of a name; the number of columns if it is unknown."""
-        cdef PyObject *column
+    cdef Py_ssize_t _column_of(self, Row *row, Py_ssize_t i) except -9:
+        """Return the column of an entry, `IS_UNKNOWN`, `IS_DIVIDED` into others, or `NOT_PLAIN`."""
+        cdef Entry entry = row.entries[i]
+        cdef object value, name = <object> entry.key
+        cdef PyObject *found
+        cdef Py_ssize_t column = IS_UNKNOWN
         if type(name) is not str:
             return NOT_PLAIN
-        column = PyDict_GetItemWithError(self.index, name)
-        if column == NULL:
-            return self.n_columns
-        return PyLong_AsLong(<object> column)
+        found = PyDict_GetItemWithError(self.index, name)
+        if found != NULL:
+            column = PyLong_AsLong(<object> found)
+        if entry.value == NULL:
+            return column
+        value = <object> entry.value
+        kind = type(value)
+        if kind is float or kind is int or kind is bool or value is None:
+            return column
+        if kind is str:
+            if column >= 0 and self.kinds[column] == CATEGORY:
+                return column
+            return self._divide_string(row, name, value, entry.depth, column)
+        if kind is dict:
+            return self._divide_dict(row, name, value, entry.depth)
+        if kind in ATTRIBUTE_LISTS:
+            return self._divide_collection(row, name, value, entry.depth)
+        if column >= 0 or kind is NUMPY_DOUBLE or kind is NUMPY_BOOLEAN or kind in NUMPY_NUMBERS:
+            return column
+        return NOT_PLAIN
+
+    cdef Py_ssize_t _divide_string(self, Row *row, str name, str value, int depth,
+                                   Py_ssize_t column) except -9:
+        """Make a string an attribute of its own, if those of its key were so in training."""
+        if name in self.prefixes:
+            add_attribute(row, name + ":" + value, depth)
+            return IS_DIVIDED
+        # Where training data had numbers, there is a warning.
+        return IS_UNKNOWN if column == IS_UNKNOWN else NOT_PLAIN
+
+    cdef Py_ssize_t _divide_dict(self, Row *row, str name, dict value, int depth) except -9:
+        """Add the items of a nested dict, with the name before theirs."""
+        cdef Py_ssize_t i, first = row.n
+        if depth == MAX_DEPTH or self.needs_all_keys:
+            return NOT_PLAIN
+        self._list_items(value, row, depth + 1)
+        for i in range(first, row.n):
+            key = <object> row.entries[i].key
+            if type(key) is not str:
+                return NOT_PLAIN
+            rename(row, i, name + ":" + <str> key)
+        return IS_DIVIDED
+
+    cdef Py_ssize_t _divide_collection(self, Row *row, str name, value, int depth) except -9:
+        """Add an attribute for each string of a collection."""
+        cdef bint has_column = name in self.index
+        cdef str attribute
+        for item in value:
+            if type(item) is not str:
+                return NOT_PLAIN
+            attribute = name + ":" + <str> item
+            if has_column and attribute not in self.index:
+                return NOT_PLAIN  # it may be the value of a category
+            add_attribute(row, attribute, depth)
+        return IS_DIVIDED
 
     # Values
 
@@ -760,6 +797,24 @@ cdef int make_room(Row *row, Py_ssize_t n) except -1:
     row.entries = entries
     row.room = n
     return 0
+
+
+cdef int add_attribute(Row *row, name, int depth) except -1:
+    """Add an attribute without a value."""
+    if row.n == row.room:
+        make_room(row, 2 * row.room + 16)
+    Py_INCREF(name)
+    row.entries[row.n] = Entry(<PyObject *> name, NULL, -1, depth)
+    row.n += 1
+    return 0
+
+
+cdef void rename(Row *row, Py_ssize_t i, str name) noexcept:
+    """Replace the key of an entry."""
+    cdef PyObject *before = row.entries[i].key
+    Py_INCREF(name)
+    row.entries[i].key = <PyObject *> name
+    Py_DECREF(<object> before)
 
 
 cdef void clear_row(Row *row) noexcept:
