@@ -7,10 +7,9 @@ microseconds: other work on the machine can only add to them.
 
 ``predict`` labels the measurements as arrays, strings, dicts and data frames, with few and many
 trees. ``text`` labels sentences of CoNLL-2000 with the default model and with python-crfsuite, both
-trained on every sixth sentence. ``curves`` are CPU times of single calls in relation to
-those of python-crfsuite, along the numbers of positions, keys, labels and trees, and for forms of input.
-Models without their compiled form read a short sequence like a
-long one.
+trained on every sixth sentence. ``curves`` are CPU times of single calls in relation to those of
+python-crfsuite, along the numbers of positions, keys, labels and trees, and for forms of input.
+Models without their compiled form read a short sequence like a large batch.
 """
 
 from __future__ import annotations

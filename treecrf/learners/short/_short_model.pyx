@@ -182,7 +182,7 @@ cdef class ShortModel:
                 return None
             n += length
             ends[i + 1] = n
-        if n == 0 or not all(type(item) is type(items[0]) for item in items):
+        if n == 0 or not self._have_one_form(items):
             return None
         table = np.zeros([n if size < 0 else size for size in shape])
         for i in range(n_items):
@@ -200,6 +200,16 @@ cdef class ShortModel:
         if is_unknown:
             self.warn_of_unknown()
         return table, offsets
+
+    cdef bint _have_one_form(self, tuple items) except -1:
+        """Return whether the items are of one type, and those of lists, too."""
+        cdef object item, kind = type(items[0])
+        cdef bint is_list = kind is list or kind is tuple
+        cdef bint has_dicts = is_list and type(items[0][0]) is dict
+        for item in items:
+            if type(item) is not kind or is_list and (type(item[0]) is dict) != has_dicts:
+                return False
+        return True
 
     cdef bint _score(self, item, Py_ssize_t length, Py_ssize_t first, Py_ssize_t last,
                      double[:, :, :] scores, double[:, ::1] rows, bint *is_unknown) except -1:
@@ -317,20 +327,21 @@ cdef class ShortModel:
     # Dicts, and lists of attributes
 
     cdef bint _read_rows(self, item, Sequence *sequence) except -1:
-        """Read a list of dicts and of collections of attributes."""
+        """Read a list of dicts, or one of collections of attributes."""
         cdef Py_ssize_t t
-        cdef bint is_plain = True
+        cdef bint is_plain, has_dicts
         cdef Row row
         if len(item) != sequence.length or not self._open(sequence, self._adds_zeros()):
             return False
+        has_dicts = type(item[0]) is dict
         memset(&row, 0, sizeof(Row))
         try:
             for t in range(sequence.length):
                 position = item[t]
-                if type(position) is dict:
+                is_plain = (type(position) is dict) == has_dicts
+                if is_plain and has_dicts:
                     self._list_items(position, &row, 1)
-                    is_plain = True
-                else:
+                elif is_plain:
                     is_plain = self._list_attributes(position, &row)
                 is_plain = is_plain and self._add_row(sequence, t, &row)
                 clear_row(&row)
