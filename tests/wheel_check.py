@@ -21,6 +21,7 @@ def main() -> None:
         path = Path(folder) / "model.treecrf"
         crf.save(path)
         again = treecrf.load(path)
+        treecrf.export_c(crf, Path(folder) / "labeler.c")
     for before, after in zip(crf.predict_proba(X[20:]), again.predict_proba(X[20:]), strict=True):
         assert np.array_equal(before, after)
     # Links to files of the repository would be dead on the page of a package index.
