@@ -202,6 +202,8 @@ def test_long_tables_and_empty_sequences(path):
     X = [NUMBERS[0], np.zeros((0, 3))]
     assert_same(labeler.predict(X), estimator.predict(X))
     assert_same(labeler.predict([]), estimator.predict([]))
+    assert_same(labeler.predict(tuple(NUMBERS)), estimator.predict(tuple(NUMBERS)))
+    assert_same(labeler.decode(x for x in NUMBERS), estimator.decode(x for x in NUMBERS))
 
 
 def test_frames_have_the_columns_of_training(path):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
 from os import PathLike
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from treecrf.inputs.column_names import ColumnNames
@@ -200,7 +201,7 @@ class Labeler:
         ModuleNotFoundError
             If X needs scipy or pandas, which is not installed.
         """
-        return self._fitted.predict(X, allowed, known, None, lengths, groups)
+        return self._fitted.predict(_listed(X), allowed, known, None, lengths, groups)
 
     def predict_proba(
         self,
@@ -231,7 +232,7 @@ class Labeler:
         ValueError, TypeError, ModuleNotFoundError
             As in `predict`.
         """
-        return self._fitted.predict_proba(X, allowed, known, None, lengths, groups)
+        return self._fitted.predict_proba(_listed(X), allowed, known, None, lengths, groups)
 
     def decode(
         self,
@@ -267,7 +268,7 @@ class Labeler:
         ValueError, TypeError, ModuleNotFoundError
             As in `predict`, and if ``n_best`` is not a positive integer.
         """
-        return self._fitted.decode(X, n_best, allowed, known, None, lengths, groups)
+        return self._fitted.decode(_listed(X), n_best, allowed, known, None, lengths, groups)
 
     def stream(self, lag: int = 0) -> Stream:
         """Label a sequence online, while it is still arriving.
@@ -290,6 +291,11 @@ class Labeler:
         from treecrf.learners.base.stream import Stream
 
         return Stream(self, lag)
+
+
+def _listed(X: Any) -> Any:
+    """Return the sequences of a tuple or a generator as a list, which is read in less time."""
+    return list(X) if isinstance(X, tuple | GeneratorType) else X
 
 
 # Contents of files
