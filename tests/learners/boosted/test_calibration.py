@@ -13,9 +13,9 @@ from support.training import prepared
 
 import treecrf
 from treecrf import TreeCRF
+from treecrf.learners.base.folds import make_folds
 from treecrf.learners.boosted import calibration, race
 from treecrf.learners.boosted.calibration import LOGARITHMS, PENALTY, UNIT, best_temperatures
-from treecrf.learners.boosted.folds import make_folds
 from treecrf.utils.exact import LEAF_UNIT
 
 SETTINGS = {

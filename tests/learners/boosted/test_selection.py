@@ -22,9 +22,10 @@ from treecrf import (
 )
 from treecrf.chains.transitions import as_transitions
 from treecrf.datasets import make_future_bags
+from treecrf.learners.base import folds
+from treecrf.learners.base.folds import N_FOLDS, in_blocks, make_folds
 from treecrf.learners.base.history import Stopping
-from treecrf.learners.boosted import folds, race, selection, training
-from treecrf.learners.boosted.folds import N_FOLDS, in_blocks, make_folds
+from treecrf.learners.boosted import race, selection, training
 from treecrf.learners.boosted.race import Candidate
 from treecrf.learners.boosted.starts import FRACTION, TRANSITIONS, WHOLE
 

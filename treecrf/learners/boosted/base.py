@@ -31,7 +31,7 @@ from treecrf.learners.base.validation_metrics import (
 from treecrf.learners.boosted.encoded_part import EncodedPart
 from treecrf.learners.boosted.kinds import ChainKind
 from treecrf.learners.boosted.saved import LearnedTrees, restored_trees
-from treecrf.learners.boosted.spec import BoostingSpec, Trained
+from treecrf.learners.boosted.spec import LARGE, SMALL, BoostingSpec, Trained, penalty_of_large
 from treecrf.learners.boosted.training import train
 from treecrf.learners.boosted.training_scores import TrainingScores
 from treecrf.learners.boosted.windows import AUTO, WINDOWS
@@ -85,7 +85,10 @@ class BoostedSequenceClassifier(SequenceLearner):
     _parameter_constraints: ClassVar[dict] = {
         **SequenceLearner._parameter_constraints,
         "max_iter": [StrOptions({"auto"}), Interval(numbers.Integral, 1, None, closed="left")],
-        "max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
+        "max_leaf_nodes": [
+            StrOptions({"auto"}),
+            Interval(numbers.Integral, 2, None, closed="left"),
+        ],
         "max_depth": [Interval(numbers.Integral, 1, None, closed="left"), None],
         "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "learning_rate": [Interval(numbers.Real, 0, MAX_LEARNING_RATE, closed="right")],
@@ -135,7 +138,7 @@ class BoostedSequenceClassifier(SequenceLearner):
     _encoder_class: ClassVar[type[Encoder]] = Encoder
     _takes_parts = True
 
-    _fitted: ClassVar[tuple[str, ...]] = ("_forest", "_encoder", "_seed")
+    _fitted: ClassVar[tuple[str, ...]] = ("_forest", "_encoder", "_seed", "_max_leaf_nodes")
 
     def _train(self, arguments: FitArguments) -> dict:
         """Train and return the fitted attributes; the estimator itself does not change."""
@@ -176,6 +179,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "tree_settings": common_tree_settings(self, kind.has_curvature),
             "multi_output": multi_outputs[0],
             "multi_outputs": multi_outputs,
+            "leaves": leaf_choices(self),
             "scoring": scoring,
             "stopping": stopping,
             "decoder": decoder,
@@ -258,6 +262,7 @@ class BoostedSequenceClassifier(SequenceLearner):
             "classes_": trained.classes,
             "multi_strategy_": strategy_of(trained.forest),
             "window_": self._window_of(trained.encoder),
+            "_max_leaf_nodes": trained.max_leaf_nodes,
             "_encoder": trained.encoder,
             "_forest": trained.forest,
         }
@@ -266,6 +271,11 @@ class BoostedSequenceClassifier(SequenceLearner):
         """Return the number of positions before and after one, in reading direction."""
         window = encoder.max_window
         return window[::-1] if self.direction == "right-to-left" else window
+
+    @property
+    def max_leaf_nodes_(self) -> int:
+        """Maximum number of leaves per tree."""
+        return self._max_leaf_nodes
 
     # Predictions
 
@@ -404,6 +414,8 @@ class BoostedSequenceClassifier(SequenceLearner):
             "seed": self._seed,
             "order": self._forest.order,
         }
+        if self._max_leaf_nodes != usual_leaves(self):
+            values["max_leaf_nodes"] = self._max_leaf_nodes
         arrays = {
             "train_score": self.train_score_,
             "validation_score": self.validation_score_,
@@ -426,7 +438,9 @@ class BoostedSequenceClassifier(SequenceLearner):
         self._forest = trees.forest
         self.n_iter_ = trees.forest.n_iter
         self._seed = values["seed"]
-        model_file.check_counts(self._seed)
+        self._max_leaf_nodes = values.get("max_leaf_nodes", usual_leaves(self))
+        model_file.check_counts(self._seed, self._max_leaf_nodes)
+        model_file.require(self._max_leaf_nodes > 1, "leaves")
         self.multi_strategy_ = strategy_of(self._forest)
         self.window_ = self._window_of(self._encoder)
         self.train_score_ = arrays["train_score"]
@@ -475,9 +489,13 @@ def feature_importances(forest: Forest, encoder: Encoder) -> np.ndarray:
 def common_tree_settings(model: BoostedSequenceClassifier, has_curvature: bool) -> TreeSettings:
     """Return the settings of trees, without those that depend on the data."""
     max_depth = -1 if model.max_depth is None else min(model.max_depth, MAX_DEPTH)
+    max_leaf_nodes = leaf_choices(model)[0]
+    penalty = model.l2_regularization
+    if model.max_leaf_nodes == "auto" and max_leaf_nodes == LARGE:
+        penalty = penalty_of_large(penalty)
     return TreeSettings(
-        max_leaf_nodes=model.max_leaf_nodes,
-        l2_regularization=model.l2_regularization,
+        max_leaf_nodes=max_leaf_nodes,
+        l2_regularization=penalty,
         learning_rate=model.learning_rate,
         depth_limit=max_depth,
         min_gain=model.min_gain,
@@ -498,6 +516,20 @@ def iterations_of(model: BoostedSequenceClassifier) -> tuple[int, int]:
     if model.warm_start and hasattr(model, "_forest"):
         unstopped = max(unstopped, model.n_iter_)
     return (MAX_ITER if model.early_stopping else unstopped), unstopped
+
+
+def leaf_choices(model: BoostedSequenceClassifier) -> tuple[int, ...]:
+    """Return the maximum numbers of leaves to choose from; in a warm start, that of the model."""
+    if model.max_leaf_nodes != "auto":
+        return (model.max_leaf_nodes,)
+    if model.warm_start and hasattr(model, "_forest"):
+        return (model._max_leaf_nodes,)
+    return (SMALL, LARGE)
+
+
+def usual_leaves(model: BoostedSequenceClassifier) -> int:
+    """Return the maximum number of leaves without a choice, which saved models do not state."""
+    return SMALL if model.max_leaf_nodes == "auto" else model.max_leaf_nodes
 
 
 def strategy_of(forest: Forest) -> str:

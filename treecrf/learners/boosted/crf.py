@@ -133,8 +133,11 @@ class TreeCRF(BoostedSequenceClassifier):
         number as ``sampling``. With ``early_stopping``, ``"auto"`` chooses by cross-validation,
         from 24 labels on and below a million examples; otherwise, each label has trees of its own,
         and in a warm start it is what the model has.
-    max_leaf_nodes : int, default=64
-        Maximum number of leaves per tree. Trees grow best-first.
+    max_leaf_nodes : int or "auto", default="auto"
+        Maximum number of leaves per tree. Trees grow best-first. With ``early_stopping``, symbols
+        or categories, and at least 8,192 training positions, ``"auto"`` chooses 64 or 1024 by
+        cross-validation; a quarter of ``l2_regularization`` counts in trees of 1024 leaves, whose
+        leaves have little weight. Otherwise, it is 64, and in a warm start what the model has.
     max_depth : int or None, default=None
         Maximum number of tests from the root of a tree to a leaf, including tests of previous
         labels. None is no limit.
@@ -308,6 +311,8 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether the scores of labels after labels are the same at all positions.
     multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
         Whether each label has trees of its own, or an iteration has one tree for all labels.
+    max_leaf_nodes_ : int
+        Maximum number of leaves per tree.
     window_ : (int, int)
         Number of positions to the left and to the right whose features the trees can use.
     evals_result_ : dict
@@ -369,7 +374,7 @@ class TreeCRF(BoostedSequenceClassifier):
     order: int = 1
     window: Literal["auto"] | Window = "auto"
     max_iter: Literal["auto"] | int = "auto"
-    max_leaf_nodes: int = 64
+    max_leaf_nodes: Literal["auto"] | int = "auto"
     max_depth: int | None = None
     multi_strategy: MultiStrategy = "auto"
     l2_regularization: float = 20.0

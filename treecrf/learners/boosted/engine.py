@@ -125,7 +125,16 @@ class Engine(ABC):
             sets = []
             booster, validation = self.on_partitions(forest, encoded, setup, data, start, threads)
         temperature = data.earlier.get("temperature_", 1.0)
-        trained = Trained(data.classes, data.seed, encoder, forest, start, History(), temperature)
+        trained = Trained(
+            data.classes,
+            data.seed,
+            encoder,
+            forest,
+            start,
+            History(),
+            spec.tree_settings.max_leaf_nodes,
+            temperature,
+        )
         return BoostingRun(trained, booster, validation, sets)
 
     def on_partitions(
@@ -341,6 +350,12 @@ def decoded(
         return scores.lattice(setup.spec.kind.order).marginals()
     start = None  # lattices include it, and other models have none
     trained = Trained(
-        setup.classes, setup.tree_settings.seed, setup.encoder, forest, start, History()
+        setup.classes,
+        setup.tree_settings.seed,
+        setup.encoder,
+        forest,
+        start,
+        History(),
+        setup.tree_settings.max_leaf_nodes,
     )
     return setup.spec.decoder.predict(trained, scores, data, setup.spec.n_jobs)

@@ -18,7 +18,7 @@ from treecrf.inputs.sequences import Description
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.engine import AllExamples, BoostingRun, Engine
 from treecrf.learners.boosted.kinds import ChainKind, ExactKind
-from treecrf.learners.boosted.spec import BoostingSpec
+from treecrf.learners.boosted.spec import MIN_POSITIONS_OF_LARGE, BoostingSpec
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
@@ -145,7 +145,11 @@ def suited_to(data: TrainingInput, spec: BoostingSpec) -> BoostingSpec:
     is_tried = has_one_context and is_small and n_labels >= MANY_LABELS
     if len(spec.multi_outputs) > 1 and not is_tried:
         spec = replace(spec, multi_outputs=(spec.multi_output,))
-    return replace(spec, windows=suited_windows(spec, data.training.described))
+    described = data.training.described
+    leaves = spec.leaves
+    if not described.schema.categories or data.training.n_positions < MIN_POSITIONS_OF_LARGE:
+        leaves = leaves[:1]
+    return replace(spec, windows=suited_windows(spec, described), leaves=leaves)
 
 
 def suited_windows(spec: BoostingSpec, described: Description) -> tuple[tuple[int, int], ...]:

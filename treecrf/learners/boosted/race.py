@@ -173,9 +173,11 @@ class Race:
         """Return the best candidate, trained as long as the comparison took."""
         start = self.best_start()
         best = self.best_of([start, *self._other_kinds(start)])
-        if True not in self.spec.multi_outputs or best.variant.multi_output:
-            return best
-        return self.best_trees(best, self._with_multi_output_trees(best))
+        if True in self.spec.multi_outputs and not best.variant.multi_output:
+            best = self.best_trees(best, self._with_multi_output_trees(best))
+        if len(self.spec.leaves) > 1 and not best.variant.multi_output and self._need_trees(best):
+            best = self.best_trees(best, self._with_large_trees(best))
+        return best
 
     def best_start(self) -> Candidate:
         """Return the best candidate of those that differ in their starts only."""
@@ -192,7 +194,9 @@ class Race:
     def _candidate(self, start: Any) -> Candidate:
         """Return a candidate from a start, with the first kind of chains."""
         spec = self.spec
-        return self._candidate_of(Variant(start, spec.kinds[0], spec.multi_output, spec.window))
+        return self._candidate_of(
+            Variant(start, spec.kinds[0], spec.multi_output, spec.window, spec.leaves[0])
+        )
 
     def _candidate_of(self, variant: Variant) -> Candidate:
         return Candidate(variant, [None] * len(self.folds))
@@ -200,11 +204,20 @@ class Race:
     def _other_kinds(self, best: Candidate) -> list[Candidate]:
         """Return candidates with other kinds of chains; none if trees add little to the start."""
         kinds = [kind for kind in self.spec.kinds if kind != best.variant.kind]
-        if kinds and best.variant.start == WHOLE:
-            self.advance([best], [COMPARED_ITERATIONS])
-            if self.stopping.is_reached(best.scores):
-                return []
+        if kinds and not self._need_trees(best):
+            return []
         return [self._candidate_of(replace(best.variant, kind=kind)) for kind in kinds]
+
+    def _need_trees(self, best: Candidate) -> bool:
+        """Return whether trees add more than a little to the start."""
+        if best.variant.start != WHOLE:
+            return True
+        self.advance([best], [max(len(best.scores) - 1, COMPARED_ITERATIONS)])
+        return not self.stopping.is_reached(best.scores)
+
+    def _with_large_trees(self, other: Candidate) -> Candidate:
+        """Return a candidate with more leaves in each tree."""
+        return self._candidate_of(replace(other.variant, max_leaf_nodes=self.spec.leaves[-1]))
 
     def _with_multi_output_trees(self, other: Candidate) -> Candidate:
         """Return a candidate with trees for all labels, from the same start."""
@@ -256,25 +269,26 @@ class Race:
             n_iter += COMPARED_STRIDE
             self.advance([one, other], [n_iter, n_iter])
 
-    def best_trees(self, one_output: Candidate, multi_output: Candidate) -> Candidate:
-        """Return the better one of candidates with a tree for each label, and for all labels.
+    def best_trees(self, slow: Candidate, quick: Candidate) -> Candidate:
+        """Return the better one of candidates with different trees.
 
-        A tree for all labels learns less, in a fraction of the time. These are therefore trained
-        until early stopping ends them, and the others until it is clear which ones are better.
+        A tree for all labels takes a fraction of the time of a tree for each, and large trees need
+        fewer iterations than small ones. The quick ones are therefore trained until early stopping
+        ends them, and the others until it is clear which ones are better.
         """
-        for _ in self.finish(multi_output):
+        for _ in self.finish(quick):
             pass
-        n_iter = max(len(one_output.scores) - 1, COMPARED_ITERATIONS)
-        self.advance([one_output], [n_iter])
-        while one_output.best_score < multi_output.best_score:
+        n_iter = max(len(slow.scores) - 1, COMPARED_ITERATIONS)
+        self.advance([slow], [n_iter])
+        while slow.best_score < quick.best_score:
             n_iter += COMPARED_STRIDE
             is_last = n_iter > self.spec.max_iter
-            if is_last or one_output.possible_score(self.stopping) <= multi_output.best_score:
-                one_output.give_up()
-                return multi_output
-            self.advance([one_output], [n_iter])
-        multi_output.give_up()
-        return one_output
+            if is_last or slow.possible_score(self.stopping) <= quick.best_score:
+                slow.give_up()
+                return quick
+            self.advance([slow], [n_iter])
+        quick.give_up()
+        return slow
 
     @property
     def _max_compared(self) -> int:

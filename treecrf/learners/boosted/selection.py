@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 
 from treecrf.chains.transitions import as_transitions
+from treecrf.learners.base.folds import (
+    MAX_POSITIONS,
+    N_FOLDS,
+    SEED,
+    make_folds,
+    need_blocks,
+    sample_for_folds,
+)
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
-from treecrf.learners.boosted.folds import N_FOLDS, make_folds, need_blocks, sample_for_folds
 from treecrf.learners.boosted.race import COMPARED_ITERATIONS, Candidate, Race
 from treecrf.learners.boosted.spec import BoostingSpec, Variant
 from treecrf.learners.boosted.windows import with_best_window
 from treecrf.utils.messages import Progress
 from treecrf.utils.threads import Background, Threads
-
-# With more training positions, a sample of the sequences is enough to choose by.
-MAX_POSITIONS = 100_000
-# With the default parameters, nothing is random.
-SEED = 0
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def default_choice(spec: BoostingSpec, has_held_out: bool) -> Choice:
     start = None
     if len(spec.starts) == 1:
         start = spec.starts[0]
-    variant = Variant(start, spec.kind, spec.multi_output, spec.window)
+    variant = Variant(start, spec.kind, spec.multi_output, spec.window, spec.leaves[0])
     is_stopped = has_held_out and spec.stopping is not None
     return Choice(variant, spec.max_iter if is_stopped else spec.n_iter_unstopped, [])
 
@@ -133,7 +135,9 @@ def _choices(
     folds = make_folds(replace(data, training=training, seed=SEED), rules)
     spec = with_best_window(spec, folds)
     if spec.n_variants > 1 and folds:
-        guess = Variant(spec.starts[0], spec.kinds[0], spec.multi_output, spec.window)
+        guess = Variant(
+            spec.starts[0], spec.kinds[0], spec.multi_output, spec.window, spec.leaves[0]
+        )
         yield Choice(guess, min(COMPARED_ITERATIONS, spec.max_iter), [], is_guess=True)
 
     choice = None

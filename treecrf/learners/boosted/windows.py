@@ -22,7 +22,8 @@ WINDOWS = tuple((n, n) for n in (0, 1, 2, 5, 10, 20, 50))
 SURELY_TRIED = (5, 5)
 # Windows are compared after this number of iterations with at most this number of leaves, by the
 # variant that takes the least time. On held-out data, more iterations and leaves and other variants
-# chose much the same windows.
+# chose much the same windows. Where large trees are possible, however, conjunctions of categories
+# are many, and few leaves choose windows that are too narrow.
 COMPARED_ITERATIONS = 8
 COMPARED_LEAVES = 16
 
@@ -85,11 +86,13 @@ def tried(spec: BoostingSpec, folds: list[TrainingInput], threads: Threads) -> T
     """Train on all folds for some iterations, with the variant that takes the least time."""
     kind = next((kind for kind in spec.kinds if kind.has_one_context), spec.kinds[0])
     is_multi_output = True in spec.multi_outputs and kind.has_one_context
-    variant = Variant(spec.starts[-1], kind, is_multi_output, spec.window)
+    variant = Variant(spec.starts[-1], kind, is_multi_output, spec.window, spec.leaves[0])
     n_iter = min(COMPARED_ITERATIONS, spec.max_iter)
     n_inner = max(1, threads.n_threads // len(folds))
     with Threads(n_inner) as inner:
-        n_leaves = min(COMPARED_LEAVES, spec.tree_settings.max_leaf_nodes)
+        n_leaves = spec.tree_settings.max_leaf_nodes
+        if len(spec.leaves) == 1:
+            n_leaves = min(COMPARED_LEAVES, n_leaves)
         tree_settings = replace(spec.tree_settings, max_leaf_nodes=n_leaves)
         chosen = replace(
             spec.of(variant), tree_settings=tree_settings, n_jobs=n_inner, calibration=None

@@ -184,6 +184,7 @@ class FutureFeatureMEMM(LocalClassifier):
         "initial_effect": [Interval(numbers.Real, 0, MAX_EFFECT, closed="right")],
         "n_bins": [Interval(numbers.Integral, 2, 254, closed="both")],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
         "instance_max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "instance_max_leaf_nodes": [Interval(numbers.Integral, 2, None, closed="left")],
         "instance_l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
@@ -266,7 +267,15 @@ class FutureFeatureMEMM(LocalClassifier):
             state = training.run()
             if self.refit and data.held_out is not None:
                 state = training.repeated_on_all(state)
-        trained = Trained(data.classes, data.seed, state.encoder, state.forest, None, state.history)
+        trained = Trained(
+            data.classes,
+            data.seed,
+            state.encoder,
+            state.forest,
+            None,
+            state.history,
+            self.max_leaf_nodes,
+        )
         fitted = self._attributes_of(trained.until(state.history.index_to_keep(spec.stopping)))
         return fitted | {"_n_unlabeled": data.n_unlabeled}
 

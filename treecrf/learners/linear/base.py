@@ -150,7 +150,7 @@ class LinearSequenceClassifier(SequenceLearner):
                 model=lambda weights, results: self._fitted_copy(fitted(weights, results)),
             )
             del prepared  # The sequences need as much memory as their attributes.
-            start = _starting_weights(data, attributes, earlier)
+            start = starting_weights(data, attributes, earlier)
             weights, results = self._learn(data, held_out, start, run)
             return fitted(weights, results)
 
@@ -353,7 +353,7 @@ def _widened(attributes: Attributes, sequences: Sequences) -> Attributes:
     return attributes
 
 
-def _starting_weights(data: TrainingData, attributes: Attributes, earlier: dict) -> Weights:
+def starting_weights(data: TrainingData, attributes: Attributes, earlier: dict) -> Weights:
     """Return the weights of an earlier fit, of the source of attributes, or zeros."""
     if earlier:
         n_left, n_right = np.subtract(attributes.window, earlier["_attributes"].window)

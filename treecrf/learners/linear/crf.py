@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from treecrf.chains.lattice import Lattice
 from treecrf.chains.likelihood import ChainLabels
 from treecrf.chains.objectives import OBJECTIVES, make_objective
+from treecrf.chains.transitions import as_transitions
+from treecrf.learners.base.callbacks import Callback
+from treecrf.learners.base.folds import SEED
 from treecrf.learners.base.learner import SequenceLearner
 from treecrf.learners.base.predictor import best_codes
+from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.base.validation_metrics import (
     NEG_LOG_LOSS,
     SCORINGS,
@@ -23,7 +28,7 @@ from treecrf.learners.base.validation_metrics import (
     validation_metric,
 )
 from treecrf.learners.base.warm_start import refuse_lost_objective
-from treecrf.learners.linear.base import LinearSequenceClassifier
+from treecrf.learners.linear.base import LinearSequenceClassifier, starting_weights
 from treecrf.learners.linear.lbfgs import descend
 from treecrf.learners.linear.likelihoods import (
     INFORMATIVE,
@@ -36,11 +41,20 @@ from treecrf.learners.linear.likelihoods import (
     weight_scales,
 )
 from treecrf.learners.linear.model import Weights
+from treecrf.learners.linear.penalty import (
+    AUTO,
+    TOLERANCE,
+    PenaltyFold,
+    best_penalty,
+    check_penalty,
+    folds_of_sample,
+)
 from treecrf.learners.linear.scores import TrainingData
 from treecrf.learners.linear.sgd import StochasticSolver, run_epochs
-from treecrf.learners.linear.training_run import TrainingRun
+from treecrf.learners.linear.training_run import TrainingRun, silent_run
 from treecrf.utils import model_file
 from treecrf.utils.messages import warn
+from treecrf.utils.threads import Threads
 from treecrf.utils.typing import (
     CategoricalFeatures,
     ClassWeight,
@@ -110,8 +124,11 @@ class LinearCRF(LinearSequenceClassifier):
         A function is a loss to minimize, see :ref:`custom_objective`: ``losses, gradient =
         objective(y, proba)`` from the codes of the true labels, indices in ``classes_``, and the
         probability of each label at each position.
-    l2_regularization : float, default=1.0
-        Coefficient of the sum of squared weights; ``c2`` in CRFsuite.
+    l2_regularization : float or "auto", default=1.0
+        Coefficient of the sum of squared weights; ``c2`` in CRFsuite. ``"auto"`` chooses among
+        powers of 10 by cross-validation, with the score that ``scoring`` names, see
+        :ref:`penalty`; with fewer than 50 training positions it is 1, and in a warm start what the
+        model has.
     l1_regularization : float, default=0.0
         Coefficient of the sum of absolute weights; ``c1`` in CRFsuite. It sets weights to exactly
         0.
@@ -160,9 +177,11 @@ class LinearCRF(LinearSequenceClassifier):
     ----------
     n_iter_ : int
         Number of iterations; with ``solver="sgd"``, of passes over the training sequences.
+    l2_regularization_ : float
+        Coefficient of the sum of squared weights that was used.
     loss_ : float
         Minimized loss: the sum over the training sequences of ``-weight * log P(y | X)``, or the
-        negative of another objective, plus ``l2_regularization`` times the sum of squared weights,
+        negative of another objective, plus ``l2_regularization_`` times the sum of squared weights,
         plus ``l1_regularization`` times the sum of absolute weights. All weights are penalized.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Mean log-likelihood per training position, before the first and after each iteration; for
@@ -224,7 +243,7 @@ class LinearCRF(LinearSequenceClassifier):
         "all_possible_transitions": ["boolean"],
         "start_weights": ["boolean"],
         "objective": [StrOptions(set(OBJECTIVES)), callable],
-        "l2_regularization": [Interval(numbers.Real, 0, None, closed="left")],
+        "l2_regularization": [StrOptions({AUTO}), Interval(numbers.Real, 0, None, closed="left")],
         "l1_regularization": [Interval(numbers.Real, 0, None, closed="left")],
         "solver": [StrOptions({"lbfgs", "sgd"})],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
@@ -239,7 +258,7 @@ class LinearCRF(LinearSequenceClassifier):
     all_possible_transitions: bool = True
     start_weights: bool = True
     objective: ObjectiveLike = "log"
-    l2_regularization: float = 1.0
+    l2_regularization: float | Literal["auto"] = 1.0
     l1_regularization: float = 0.0
     solver: Literal["lbfgs", "sgd"] = "lbfgs"
     max_iter: int = 1000
@@ -264,33 +283,45 @@ class LinearCRF(LinearSequenceClassifier):
     _fitted: ClassVar[tuple[str, ...]] = (
         *LinearSequenceClassifier._fitted,
         "_lacks_objective",
+        "_penalty",
     )
     # Whether the model was trained with a function, and comes from a file, which has none.
     _lacks_objective = False
+
+    def _trained(
+        self,
+        prepared: TrainingInput,
+        callbacks: tuple[Callback, ...] = (),
+        column_order: np.ndarray | None = None,
+    ) -> dict:
+        learner = self
+        if self.l2_regularization == AUTO:
+            check_solver(self)
+            learner = copy.copy(self)
+            learner._penalty = chosen_penalty(self, prepared)
+        return LinearSequenceClassifier._trained(learner, prepared, callbacks, column_order)
 
     def _learn(
         self, data: TrainingData, held_out: TrainingData | None, start: Weights, run: TrainingRun
     ) -> tuple[Weights, dict]:
         check_solver(self)
         validation = None if held_out is None else self._validation_score(held_out)
-        if self.solver == "sgd":
-            seed = int(run.rng.integers(np.iinfo(np.int64).max))
-            solver = StochasticSolver(data, self.l2_regularization, start, seed)
-            return run_epochs(solver, self.l2_regularization, self.tol, validation, run)
-        free = free_weights(self, data, start)
-        penalty = l2_penalty(self, data)
-        scales = weight_scales(data, penalty)[free]
-        loss = Loss(self._likelihood(data), penalty, free, scales)
-        weights, results, has_ended = descend(
-            loss, start, self.l1_regularization, self.tol, validation, run
-        )
+        penalty = {"_penalty": l2_penalty(self, data)}
+        make_model = run.model
+        run.model = lambda weights, results: make_model(weights, results | penalty)
+        weights, results, has_ended = minimized(self, data, validation, start, run)
         if not has_ended and not self._is_start:
             warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations; "
                 "raise max_iter or tol",
                 ConvergenceWarning,
             )
-        return weights, results
+        return weights, results | penalty
+
+    @property
+    def l2_regularization_(self) -> float:
+        """Coefficient of the sum of squared weights that was used."""
+        return self._penalty
 
     def _earlier_fit(self) -> dict:
         if self._lacks_objective:
@@ -301,6 +332,8 @@ class LinearCRF(LinearSequenceClassifier):
         values, arrays = super()._state()
         if self._lacks_objective:
             values["lacks_objective"] = True
+        if self._penalty != self.l2_regularization:
+            values["l2_regularization"] = self._penalty
         return values, arrays
 
     def _restore(self, values: dict, arrays: dict[str, np.ndarray]) -> LinearCRF:
@@ -310,6 +343,8 @@ class LinearCRF(LinearSequenceClassifier):
         if self.objective is None:
             self.objective = "log"
         super()._restore(values, arrays)
+        self._penalty = values.get("l2_regularization", self.l2_regularization)
+        check_penalty(self._penalty)
         model_file.check_counts(self.n_iter_)
         model_file.check_history(self.n_iter_, self.train_score_, self.validation_score_)
         return self
@@ -340,6 +375,25 @@ class LinearCRF(LinearSequenceClassifier):
         return GeneralLikelihood(data, make_objective(name, labels, data.threads))
 
 
+def minimized(
+    crf: LinearCRF,
+    data: TrainingData,
+    validation: Callable[[Weights], float] | None,
+    start: Weights,
+    run: TrainingRun,
+) -> tuple[Weights, dict, bool]:
+    """Minimize the loss; return the weights, their results, and whether it was the minimum."""
+    penalty = l2_penalty(crf, data)
+    if crf.solver == "sgd":
+        seed = int(run.rng.integers(np.iinfo(np.int64).max))
+        solver = StochasticSolver(data, penalty, start, seed)
+        return *run_epochs(solver, penalty, crf.tol, validation, run), True
+    free = free_weights(crf, data, start)
+    scales = weight_scales(data, penalty)[free]
+    loss = Loss(crf._likelihood(data), penalty, free, scales)
+    return descend(loss, start, crf.l1_regularization, crf.tol, validation, run)
+
+
 def free_weights(crf: LinearCRF, data: TrainingData, start: Weights) -> np.ndarray | slice:
     """Return the indices of the weights to be fitted; all others are 0."""
     all_states = crf.all_possible_states is True
@@ -358,11 +412,47 @@ def free_weights(crf: LinearCRF, data: TrainingData, start: Weights) -> np.ndarr
 
 def l2_penalty(crf: LinearCRF, data: TrainingData) -> float:
     """Return the penalty of squared weights, which grows with the data for a start of trees."""
+    if crf.l2_regularization == AUTO:
+        return crf._penalty
     if not crf._is_start:
         return crf.l2_regularization
     position_factor = max(1.0, len(data.codes) / POSITIONS_OF_PENALTY) ** 0.5
     number_factor = max(1.0, data.table.numbers_in_window / NUMBERS_OF_PENALTY)
     return crf.l2_regularization * (position_factor * number_factor)
+
+
+def chosen_penalty(crf: LinearCRF, data: TrainingInput) -> float:
+    """Return what ``l2_regularization="auto"`` stands for."""
+    if data.earlier:
+        return data.earlier["_penalty"]
+    rules = as_transitions(crf.transitions, data.classes, crf.order)
+    with Threads(crf.n_jobs) as threads:
+        folds = [penalty_fold(crf, fold, threads) for fold in folds_of_sample(data, rules)]
+        return best_penalty(folds)
+
+
+def penalty_fold(crf: LinearCRF, fold: TrainingInput, threads: Threads) -> PenaltyFold:
+    """Return the data of a fold, with weights of 0 or those of the source of attributes."""
+    attributes = copy.copy(crf._source()).fit(fold.training.sequences)
+    data = crf._training_data(attributes, fold.training, fold.classes, threads)
+    held_out = crf._training_data(attributes, fold.held_out, fold.classes, threads)
+    return PenaltyFold(
+        data=data,
+        weights=starting_weights(data, attributes, {}),
+        fit=partial(fit_to_fold, crf),
+        score=crf._validation_score(held_out),
+        n_held_out=len(held_out.codes),
+    )
+
+
+def fit_to_fold(crf: LinearCRF, data: TrainingData, start: Weights, penalty: float) -> Weights:
+    """Return the weights of a fold with a penalty, without their last digits."""
+    learner = copy.copy(crf)
+    learner.l2_regularization = penalty
+    learner.tol = max(crf.tol, TOLERANCE)
+    run = silent_run(type(crf).__name__, crf.max_iter, SEED)
+    weights, _, _ = minimized(learner, data, None, start, run)
+    return weights
 
 
 def check_solver(crf: LinearCRF) -> None:

@@ -78,3 +78,16 @@ class TrainingRun:
 
     def _refuse_model(self) -> None:
         raise ValueError(f"{self.estimator} has no model before its first iteration")
+
+
+def silent_run(estimator: str, max_iter: int, seed: int) -> TrainingRun:
+    """Return a run that nothing shows, stops early or looks at."""
+    return TrainingRun(
+        estimator=estimator,
+        max_iter=max_iter,
+        rng=np.random.default_rng(seed),
+        callbacks=(),
+        stopping=None,
+        progress=Progress(0, 0, max_iter, estimator),
+        model=lambda weights, results: None,
+    )

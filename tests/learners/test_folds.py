@@ -7,8 +7,8 @@ import pytest
 from learners.boosted.test_selection import FAST, auto, contents, prepared
 
 from treecrf import TreeCRF
-from treecrf.learners.boosted import folds
-from treecrf.learners.boosted.folds import N_FOLDS, make_folds, sample_for_folds
+from treecrf.learners.base import folds
+from treecrf.learners.base.folds import N_FOLDS, make_folds, sample_for_folds
 
 
 def numbered(lengths, seed=0, n_labels=2):
