@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from treecrf.crfsuite.crfsuite_files import linear_model_of
+from treecrf.crfsuite.crfsuite_files import estimator_of, labeler_of
 from treecrf.utils.model_file import ModelFileError
 
 LABELS = ["b", "a"]
@@ -45,11 +45,13 @@ def model_file(labels=LABELS, attributes=ATTRIBUTES, features=FEATURES, version=
 
 
 def test_weights_are_those_of_the_file():
-    model = linear_model_of(model_file(), "model")
+    model = estimator_of(model_file(), "model")
     assert model.classes_.tolist() == ["a", "b"]
     assert model.state_features_ == {("word=z", "b"): 1.5, ("", "a"): -0.25, ("é", "a"): 2.0}
     assert model.transition_features_ == {("b", "a"): 0.75, ("a", "a"): -1.0}
     assert not model.start_weights_.any()
+    labeler = labeler_of(model_file(), "model")
+    assert labeler.predict([[["word=z"]]])[0].tolist() == ["b"]
     score = np.exp([2.0 * 1.5, 0.0])
     proba = model.predict_proba([[{"word=z": 2.0}]])[0][0]
     assert proba.tolist() == pytest.approx((score[::-1] / score.sum()).tolist())
@@ -64,7 +66,7 @@ def test_files_that_crfsuite_writes(c1, data, tmp_path):
     trainer.train(str(tmp_path / "model"))
     peer = pycrfsuite.Tagger()
     peer.open(str(tmp_path / "model"))
-    model = linear_model_of((tmp_path / "model").read_bytes(), "model")
+    model = estimator_of((tmp_path / "model").read_bytes(), "model")
     info = peer.info()
     assert model.state_features_ == pytest.approx(info.state_features, abs=1e-6)
     assert model.transition_features_ == pytest.approx(info.transitions, abs=1e-6)
@@ -94,7 +96,7 @@ def test_files_that_crfsuite_writes(c1, data, tmp_path):
 )
 def test_damaged_files_are_refused(content):
     with pytest.raises(ModelFileError, match="places"):
-        linear_model_of(content, "places")
+        estimator_of(content, "places")
 
 
 def test_any_changed_byte_is_read_or_refused():
@@ -106,4 +108,4 @@ def test_any_changed_byte_is_read_or_refused():
         changed = bytearray(content)
         changed[i] ^= int(rng.integers(1, 256))
         with contextlib.suppress(ModelFileError):
-            linear_model_of(bytes(changed), "model")
+            estimator_of(bytes(changed), "model")

@@ -1,4 +1,4 @@
-"""Model files that CRFsuite has written: a `LinearCRF` with the same weights.
+"""Model files that CRFsuite has written: linear models with the same weights.
 
 A file begins with a header of 12 fields: "lCRF", the size of the file, "FOMC", the version, the
 numbers of features, labels and attributes, and the places of the features, of the databases of
@@ -8,15 +8,22 @@ label and attribute names, and of two indices that are not needed here. Numbers 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from treecrf.inputs.dataset import as_sequences
-from treecrf.inputs.segmentation import Segmentation
+from treecrf.encoding.imputation import Imputation
+from treecrf.inputs.column_names import ColumnNames
+from treecrf.inputs.schema import NUMBER, InputSchema
+from treecrf.learners.base.predictor import Predictor
 from treecrf.learners.linear.attributes import WindowAttributes
-from treecrf.learners.linear.crf import LinearCRF
-from treecrf.learners.linear.model import WeightLayout, are_weights
+from treecrf.learners.linear.chain import LinearChain
+from treecrf.learners.linear.model import LinearModel, WeightLayout, are_weights
+from treecrf.runtime import Labeler
 from treecrf.utils.model_file import as_model_file_error, require
+
+if TYPE_CHECKING:
+    from treecrf.learners.linear.crf import LinearCRF
 
 MAGIC = b"lCRF"
 HEADER = struct.Struct("<4sI4s9I")
@@ -29,16 +36,52 @@ DATABASE = struct.Struct("<4s5I")
 RECORD = struct.Struct("<2I")  # number and size of a name, which follows and ends with a zero byte
 
 
-def linear_model_of(content: bytes, name: str) -> LinearCRF:
-    """Return the model in a file of CRFsuite; ModelFileError if it is damaged."""
+def labeler_of(content: bytes, name: str) -> Labeler:
+    """Return a labeler with the model in a file of CRFsuite; ModelFileError if it is damaged."""
+    classes, model = contents_of(content, name)
+    chain = LinearChain(
+        schema=model.attributes.schema,
+        classes=classes,
+        order=1,
+        transitions=None,
+        attributes=model.attributes,
+        weights=model.weights,
+    )
+    return Labeler(Predictor(chain, "LinearCRF", "viterbi", None, None, ColumnNames(), None))
+
+
+def estimator_of(content: bytes, name: str) -> LinearCRF:
+    """Return the model as a fitted estimator; errors as `labeler_of`."""
+    from treecrf.learners.linear.crf import LinearCRF
+
+    classes, model = contents_of(content, name)
+    estimator = LinearCRF(
+        standardize=False,
+        start_weights=False,
+        all_possible_states=False,
+        all_possible_transitions=False,
+        decoding="viterbi",
+    )
+    names = np.array(model.attributes.schema.names, dtype=object)
+    vars(estimator).update(
+        classes_=classes,
+        n_features_in_=len(names),
+        feature_names_in_=names,
+        _attributes=model.attributes,
+        _weights=model.weights,
+    )
+    return estimator
+
+
+def contents_of(content: bytes, name: str) -> tuple[np.ndarray, LinearModel]:
+    """Return the labels, sorted, and the weights in a file; errors as `labeler_of`."""
     with as_model_file_error(name):
         header = HEADER.unpack_from(content)
         require(header[0] == MAGIC and header[2] == b"FOMC" and header[1] == len(content), "header")
         n_labels, n_attributes, features_place, labels_place, attributes_place = header[5:10]
         labels = names_in(content, labels_place, n_labels)
         attributes = names_in(content, attributes_place, n_attributes)
-        features = features_in(content, features_place)
-        return model_of(labels, attributes, features)
+        return model_of(labels, attributes, features_in(content, features_place))
 
 
 def names_in(content: bytes, place: int, n: int) -> list[str]:
@@ -64,32 +107,31 @@ def features_in(content: bytes, place: int) -> np.ndarray:
     return features
 
 
-def model_of(labels: list[str], attributes: list[str], features: np.ndarray) -> LinearCRF:
-    """Return the fitted model; names are by number."""
+def model_of(
+    labels: list[str], attributes: list[str], features: np.ndarray
+) -> tuple[np.ndarray, LinearModel]:
+    """Return the labels and the attributes in the order of their names, with their weights."""
     classes, label_codes = np.unique(np.array(labels, dtype=np.str_), return_inverse=True)
-    # A sequence with all attributes defines the columns, which are sorted.
-    sequences = as_sequences([[dict.fromkeys(attributes, 1.0)]], None, Segmentation())
-    source = WindowAttributes((0, 0), standardize=False).fit(sequences)
-    columns = {name: column for column, name in enumerate(source.schema.names)}
+    require(len(classes) == len(labels) > 0, "labels")
+    names = sorted(attributes)
+    columns = {name: column for column, name in enumerate(names)}
     codes = np.array([columns[name] for name in attributes], dtype=np.int64)
-    weights = WeightLayout(len(codes), 1, len(classes), transition_features=False).weights()
+    weights = WeightLayout(len(names), 1, len(classes), transition_features=False).weights()
     states = features[features["kind"] == 0]
     pairs = features[features["kind"] == 1]
     weights.labels[codes[states["source"]], 0, label_codes[states["label"]]] = states["weight"]
     previous = label_codes[pairs["source"]]
     weights.transitions[previous, label_codes[pairs["label"]]] = pairs["weight"]
-    model = LinearCRF(
-        standardize=False,
-        start_weights=False,
-        all_possible_states=False,
-        all_possible_transitions=False,
-        decoding="viterbi",
-    )
-    vars(model).update(
-        classes_=classes,
-        n_features_in_=len(codes),
-        feature_names_in_=np.array(source.schema.names, dtype=object),
-        _attributes=source,
-        _weights=weights,
-    )
-    return model
+    return classes, LinearModel(attributes_named(names), weights)
+
+
+def attributes_named(names: list[str]) -> WindowAttributes:
+    """Return attributes that are numbers, and 0 where a dict lacks them."""
+    n = len(names)
+    kinds = np.full(n, NUMBER, dtype=np.uint8)
+    source = WindowAttributes((0, 0), standardize=False)
+    source.window = (0, 0)
+    source.schema = InputSchema("table", n, tuple(names), kinds, {})
+    source.imputation = Imputation(np.zeros(n), np.zeros(0, dtype=np.intp), None)
+    source.kept = np.arange(n)
+    return source

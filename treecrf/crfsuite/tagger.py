@@ -76,7 +76,7 @@ class Tagger:
         """
         content = Path(name).read_bytes()
         if content.startswith(CRFSUITE_MAGIC):
-            return self._open(_read_crfsuite(content, os.fspath(name)), content)
+            return self._open(_crfsuite_labeler(content, os.fspath(name)), content)
         return self._open(load_for_labeling(name), content)
 
     def open_inmemory(self, value: bytes) -> contextlib.closing[Tagger]:
@@ -96,6 +96,8 @@ class Tagger:
         ValueError
             As `open`.
         """
+        if value.startswith(CRFSUITE_MAGIC):
+            return self._open(_crfsuite_labeler(value, "the model"), value)
         return self._open(_loaded(load_for_labeling, value), value)
 
     def _open(self, model: Any, content: bytes) -> contextlib.closing[Tagger]:
@@ -209,9 +211,8 @@ class Tagger:
         if self._model is None:
             raise RuntimeError("the tagger is closed; open a model first")
         from treecrf.crfsuite.dump import ParsedDump
-        from treecrf.learners.registry import load
 
-        return ParsedDump(_loaded(load, self._content), len(self._content))
+        return ParsedDump(_estimator_of(self._content), len(self._content))
 
     def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
         """Write the model as text, in the format of CRFsuite.
@@ -233,22 +234,32 @@ class Tagger:
         return self._model
 
 
-def _loaded(load: Callable[[Path], Any], content: bytes) -> Any:
-    """Load the content of a model file of treecrf, or read one of CRFsuite."""
+def _crfsuite_labeler(content: bytes, name: str) -> Any:
+    """Return a labeler with the model in a file of CRFsuite."""
+    from treecrf.crfsuite.crfsuite_files import labeler_of
+
+    return labeler_of(content, name)
+
+
+def _estimator_of(content: bytes) -> Any:
+    """Return the estimator in a model file, which has names and weights of attributes."""
     if content.startswith(CRFSUITE_MAGIC):
-        return _read_crfsuite(content, "the model")
+        from treecrf.crfsuite.crfsuite_files import estimator_of
+
+        return estimator_of(content, "the model")
+    from treecrf.learners.registry import load
+
+    return _loaded(load, content)
+
+
+def _loaded(load: Callable[[Path], Any], content: bytes) -> Any:
+    """Load the content of a model file of treecrf."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         path.write_bytes(content)
         return load(path)
-
-
-def _read_crfsuite(content: bytes, name: str) -> Any:
-    from treecrf.crfsuite.crfsuite_files import linear_model_of
-
-    return linear_model_of(content, name)
 
 
 class FittedTagger:
