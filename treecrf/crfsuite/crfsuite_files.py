@@ -79,12 +79,12 @@ def contents_of(content: bytes, name: str) -> tuple[np.ndarray, LinearModel]:
         header = HEADER.unpack_from(content)
         require(header[0] == MAGIC and header[2] == b"FOMC" and header[1] == len(content), "header")
         n_labels, n_attributes, features_place, labels_place, attributes_place = header[5:10]
-        labels = names_in(content, labels_place, n_labels)
-        attributes = names_in(content, attributes_place, n_attributes)
+        labels = names_of_database(content, labels_place, n_labels)
+        attributes = names_of_database(content, attributes_place, n_attributes)
         return model_of(labels, attributes, features_in(content, features_place))
 
 
-def names_in(content: bytes, place: int, n: int) -> list[str]:
+def names_of_database(content: bytes, place: int, n: int) -> list[str]:
     """Return the first n names of a database, in the order of their numbers."""
     mark, _, _, _, n_known, table = DATABASE.unpack_from(content, place)
     require(mark == b"CQDB" and n <= n_known, "names")
