@@ -399,6 +399,22 @@ def test_rows_hold_codes_of_categories(of_frames):
     assert lines == labeler.run([f"b {len(x)} {4 * len(x)}", *labeler.commands(X[4]), "p"])
 
 
+def test_nested_keys_are_joined_by_colons(tmp_path):
+    nested = [
+        [{"w": "a", "next": {"w": "b"}, "p": ","}, {"w": "b", "p": False}],
+        [{"w": "b", "next": {"w": "a"}, "p": "."}, {"w": "a", "p": False, "tags": {"x", "y"}}],
+    ]
+    flat = [
+        [{"w": "a", "next:w": "b", "p:,": True}, {"w": "b", "p": False}],
+        [{"w": "b", "next:w": "a", "p:.": True}, {"w": "a", "tags:x": True, "tags:y": True}],
+    ]
+    model = LinearCRF().fit(nested * 3, ["xy", "yx"] * 3)
+    found = CLabeler(model, tmp_path).results(flat)
+    for results, p in zip(found, model.predict_proba(nested), strict=True):
+        assert results.errors == []
+        assert np.abs(results.marginals - p).max() < 1e-12
+
+
 def test_values_replace_each_other_in_any_order(of_dicts):
     _, X, labeler = of_dicts
     x = X[4]
