@@ -186,11 +186,11 @@ def positions_of(list items not None):
         if not isinstance(item, (list, tuple)):
             return None
         for row in item:
-            if isinstance(row, (dict, Mapping)):
+            if not isinstance(row, (list, tuple, set, frozenset)):
+                if not isinstance(row, (dict, Mapping)):
+                    return None
                 has_dict = has_dict or len(row) > 0
                 continue
-            if not isinstance(row, (list, tuple, set, frozenset)):
-                return None
             for value in row:
                 if type(value) is not str and not isinstance(value, (str, bytes)):
                     return None
@@ -198,6 +198,28 @@ def positions_of(list items not None):
     if has_dict:
         return "dicts"
     return "strings" if has_string else "nothing"
+
+
+def look_like_rows(list items not None):
+    """Return whether lists of strings look like the rows of a table, not like sets of attributes.
+
+    These are lists of one length, with a string that occurs at different places.
+    """
+    cdef Py_ssize_t width = -1, place
+    cdef dict places = {}
+    for item in items:
+        for row in item:
+            if not isinstance(row, (list, tuple)) or (width >= 0 and len(row) != width):
+                return False
+            width = len(row)
+    for item in items:
+        for row in item:
+            place = 0
+            for string in row:
+                if places.setdefault(string, place) != place:
+                    return True
+                place += 1
+    return False
 
 
 def are_plain(list items not None):

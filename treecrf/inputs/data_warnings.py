@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treecrf.inputs._dicts import BEYOND, STRINGS, Entries
+from treecrf.inputs._dicts import BEYOND, STRINGS, Entries, look_like_rows
 from treecrf.inputs.columns import quoted
 from treecrf.inputs.forms import are_dicts, is_frame
 from treecrf.inputs.nested import flattener_of
@@ -477,17 +477,8 @@ def warn_of_other_kinds() -> None:
 
 
 def warn_of_places(items: list) -> None:
-    """Warn of lists of strings in training that look like the rows of a table.
-
-    These are lists of one length, with a string that occurs at different places.
-    """
-    rows = list(chain.from_iterable(items))
-    widths = set(map(len, rows))
-    is_ordered = all(isinstance(row, (list, tuple)) for row in rows)
-    if len(widths) > 1 or max(widths) < 2 or not is_ordered:
-        return
-    columns = list(map(set, zip(*rows, strict=True)))
-    if sum(map(len, columns)) > len(set().union(*columns)):
+    """Warn of lists of strings in training that look like the rows of a table."""
+    if look_like_rows(items):
         warn(
             "lists of strings are attributes, whose places do not matter, but here all have the "
             "same length, and some strings occur at different places; for the rows of a table, "

@@ -129,6 +129,8 @@ def _read_items(
     if positions is not None and _are_attributes(positions, schema, categorical_features):
         if schema is None and positions == "strings":
             warn_of_places(items)
+        if positions == "dicts":
+            return read_dicts(*arguments)
         return read_attributes(*arguments)
     if positions == "strings":
         rows = read_rows(items, segmentation, schema, categorical_features)
