@@ -290,7 +290,7 @@ cdef class Entries:
     cdef readonly bint is_fixed  # whether names were given
     cdef readonly bint is_nested  # whether a key or a value has to be made plain
     cdef readonly tuple other_key  # the first key that is not a string, after its row; or None
-    cdef object prefixes
+    cdef object names, prefixes
     cdef bytearray growing_flags
     cdef char *flag
     cdef list slot_keys
@@ -299,6 +299,7 @@ cdef class Entries:
     def __init__(self, list rows not None, Py_ssize_t n_entries, names=None, known=None,
                  prefixes=None):
         self.is_fixed = names is not None
+        self.names = names
         self.prefixes = prefixes
         self.index = {name: j for j, name in enumerate(names)} if self.is_fixed else {}
         self.codes = list(known) if self.is_fixed else []
@@ -425,9 +426,13 @@ cdef class Entries:
 
     cdef double _code(self, int32_t column, str string) except? -1:
         cdef StringCodes codes = self.codes[column]
+        cdef int32_t code
         self.flag[column] |= C_STRINGS
         if self.is_fixed:
-            return 0 if codes is None else codes.find(string)
+            code = 0 if codes is None else codes.find(string)
+            if code == 0 and self.prefixes:
+                self.is_nested |= self.names[column] in self.prefixes
+            return code
         if codes is None:
             codes = self.codes[column] = StringCodes()
         return codes.find_or_add(string)

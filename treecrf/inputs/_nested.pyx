@@ -153,17 +153,31 @@ cdef class Flattener:
     cdef int _add_item(self, str name, str item) except -1:
         """Add a string of a collection: an attribute, or the value of a category of the model."""
         cdef str attribute = name + COLON + item
-        if self.categories is None or attribute in self.columns or name not in self.categories:
+        if self.categories is None or self.is_strict or self._knows(attribute):
             return self._add_number(attribute, True)
-        return self._choose(name, item)
+        if name in self.categories:
+            return self._choose(name, item)
+        return self._add_unknown(attribute)
+
+    cdef bint _knows(self, str attribute) except -1:
+        """Return whether a column of the model is an attribute of this name."""
+        return attribute in self.columns and attribute not in self.categories
+
+    cdef int _add_unknown(self, str attribute) except -1:
+        """Add an attribute that no column of the model stands for."""
+        if attribute in self.categories:  # the key of other strings
+            return 0
+        return self._add_number(attribute, True)
 
     cdef int _add_string(self, str name, str value) except -1:
         if self.categories is not None and not self.is_strict:
+            if self._knows(name + COLON + value):
+                return self._add_number(name + COLON + value, True)
             if name in self.categories:
                 return self._choose(name, value)
             if name in self.columns and name not in self.prefixes:
                 self.has_other_kind = True
-            return self._add_number(name + COLON + value, True)
+            return self._add_unknown(name + COLON + value)
         if name in self.split or name in self.crowded:
             return self._add_number(name + COLON + value, True)
         if name not in self.flat or is_missing(self.flat[name]):

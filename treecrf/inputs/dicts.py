@@ -162,21 +162,22 @@ def _entries_of_training(
     rows: list, offsets: np.ndarray, categorical: Any
 ) -> tuple[list[dict], Entries]:
     """Read the entries of all keys, sorted; return them with rows that are flat dicts."""
+    flat = rows
     n_entries = count_entries(rows)
     entries = None
     if n_entries >= 0:
         entries = Entries(rows, n_entries)
     if entries is None or entries.is_nested:
-        rows, entries = _read_flat(rows, offsets, Flattener())
+        flat, entries = _read_flat(rows, offsets, Flattener())
     if isinstance(categorical, str) and _has_strings(entries).any():
-        strings, others = _strings_and_others(rows, entries)
+        strings, others = _strings_and_others(flat, entries)
         split = split_keys(strings, others)
         if split:
             warn_of_mixture(entries, split)
-            rows, entries = _read_flat(rows, offsets, Flattener(split, split - others))
+            flat, entries = _read_flat(rows, offsets, Flattener(split, split - others))
     _refuse_other_keys(entries.other_key, offsets)
     entries.renumber(_sorted_keys(list(entries.index)))
-    return rows, entries
+    return flat, entries
 
 
 def _read_flat(rows: list, offsets: np.ndarray, flattener: Flattener) -> tuple[list[dict], Entries]:

@@ -7,18 +7,17 @@ of a column have the same codes in all parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from treecrf.inputs._dicts import positions_of
-from treecrf.inputs._nested import SEPARATOR
+from treecrf.inputs._nested import MAX_DEPTH, SEPARATOR
 from treecrf.inputs.columns import ColumnValues, order_of, table_of
 from treecrf.inputs.dataset import RawData, as_sequences, named, read_weights
-from treecrf.inputs.dicts import read_dicts
+from treecrf.inputs.dicts import ROWS
 from treecrf.inputs.fold_groups import hash_of_group
 from treecrf.inputs.forms import is_empty, is_empty_list
 from treecrf.inputs.frames import column_of
@@ -32,7 +31,7 @@ from treecrf.inputs.values import short_repr
 from treecrf.utils.scipy_sparse import sparse
 
 NAMES_OF_FORMS = {"symbols": "symbols", "dense": "tables", "sparse": "sparse tables"}
-# The schema of a part whose dicts, or lists of attributes, are all empty.
+# The schema of a part in which no position has an attribute.
 EMPTY_ROWS = InputSchema("table", 0, (), np.zeros(0, dtype=np.uint8), {})
 
 
@@ -107,19 +106,25 @@ def read_part(raw: RawData, described: Description) -> tuple[Sequences, RawData]
 
 
 def _read(raw: RawData, categorical: Any, schema: InputSchema | None) -> Sequences:
-    items = _items_of(raw)
-    if items and positions_of(items) == "nothing" and not all(map(is_empty, items)):
-        return read_dicts(items, raw.segmentation, schema or EMPTY_ROWS, None)
+    if schema is None and _has_no_attributes(raw):
+        return as_sequences(raw.X, EMPTY_ROWS, raw.segmentation)
     return as_sequences(raw.X, schema, raw.segmentation, categorical)
 
 
-def _items_of(raw: RawData) -> list:
-    """Return the items of X; one for a long table."""
-    if raw.segmentation.is_long:
-        return [raw.X]
-    if isinstance(raw.X, (list, tuple)):
-        return raw.X
-    return []
+def _has_no_attributes(raw: RawData) -> bool:
+    """Return whether all positions are dicts or lists of attributes that have none."""
+    items = [raw.X] if raw.segmentation.is_long else raw.X
+    is_listed = isinstance(items, (list, tuple)) and all(
+        isinstance(item, (list, tuple)) and len(item) for item in items
+    )
+    return is_listed and all(map(_is_nothing, chain.from_iterable(items)))
+
+
+def _is_nothing(value: Any, depth: int = MAX_DEPTH) -> bool:
+    """Return whether a position, or the value of a key, has no attributes."""
+    if isinstance(value, Mapping):
+        return depth > 0 and all(_is_nothing(inner, depth - 1) for inner in value.values())
+    return isinstance(value, ROWS) and not value
 
 
 def _has_no_positions(raw: RawData) -> bool:

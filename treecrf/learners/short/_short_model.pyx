@@ -97,6 +97,8 @@ cdef class ShortModel:
     cdef dict index
     # Keys whose strings are columns of their own.
     cdef frozenset prefixes
+    # Of each column: whether its name is one of these keys; None if none is.
+    cdef bytearray is_prefix
     # Whether sequences consist of symbols.
     cdef bint has_symbols
     # Whether a key that a dict lacks is a missing value.
@@ -131,6 +133,9 @@ cdef class ShortModel:
         self.are_strings = are_strings
         self.index = index
         self.prefixes = prefixes
+        self.is_prefix = None
+        if prefixes:
+            self.is_prefix = bytearray(name in prefixes for name in index)
         self.has_symbols = has_symbols
         self.needs_all_keys = needs_all_keys
         self.tests = tests
@@ -511,7 +516,8 @@ cdef class ShortModel:
             code = self._code_of(j, value)
             if code == IS_MISSING:
                 return self._add_missing(sequence, t, j)
-            if code == NOT_PLAIN:
+            if code == NOT_PLAIN or (code == 0 and self.is_prefix is not None
+                                     and self.is_prefix[j]):
                 return False
             self._add_category(sequence, t, j, code)
             return True
