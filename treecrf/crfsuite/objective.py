@@ -91,8 +91,12 @@ class ChainModel(LinearCRF):
         log.algorithm(TITLES[settings.algorithm], {name: settings.values[name] for name in names})
         settings.begin = process_time()
         if settings.algorithm in RULES:
-            return training.run_online(RULES[settings.algorithm](settings.values))
-        return training.minimize_loss(self.l1_regularization, self.l2_regularization)
+            weights, results = training.run_online(RULES[settings.algorithm](settings.values))
+        else:
+            weights, results = training.minimize_loss(
+                self.l1_regularization, self.l2_regularization
+            )
+        return weights, results | {"_penalty": self.l2_regularization}
 
 
 class ChainTraining:
