@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from treecrf import LinearCRF, TreeCRF
 
 CHECKSUMS = Path(__file__).with_name("client_files.sha256")
 N_TIMED = 200  # test sequences, one call each
+WEIGHTS = (1, 10)  # of added failures
 
 Labeler = Callable[[Any], list[str]]
 
@@ -46,8 +48,8 @@ class Trained:
     by_position: Labeler | None = None
 
 
-# Sequences, labels, and the path of the model file.
-Learner = Callable[[list, list, str], Trained]
+# Called with sequences, labels, the path of the model file, and optional weights of sequences.
+Learner = Callable[..., Trained]
 
 
 def main() -> None:
@@ -58,8 +60,12 @@ def main() -> None:
     )
     parser.add_argument("--clients", type=Path, default=Path(pooch.os_cache("treecrf"), "clients"))
     parser.add_argument("--source", default=SOURCE, help="address that the files are under")
+    parser.add_argument(
+        "--failures", action="store_true", help="train on half of the failures, with weights"
+    )
     arguments = parser.parse_args()
     rows = []
+    measure = added_failures if arguments.failures else result_of
     for name in arguments.only:
         client = CLIENTS[name]
         data = read(client, arguments.clients, arguments.source)
@@ -67,8 +73,8 @@ def main() -> None:
         n_labels = len({label for labels in data.labels for label in labels})
         row = [f"{name} ({n_tokens:,} tokens, {n_labels} labels)"]
         for contestant in arguments.contestants:
-            found = in_new_process(result_of, contestant, data, client.parameters, client.window)
-            row.append(found.shown())
+            found = in_new_process(measure, contestant, data, client.parameters, client.window)
+            row.append(str(found))
             print(f"{name}, {contestant}: {row[-1]}", flush=True)
         rows.append(row)
     print(f"\n{markdown(['project', *arguments.contestants], rows)}")
@@ -96,8 +102,8 @@ class Result:
     memory: float  # bytes
     size: float
 
-    def shown(self) -> str:
-        """Return all of them in the units of the table."""
+    def __str__(self) -> str:
+        """All of them in the units of the table."""
         other = "" if self.by_position is None else f" ({100 * self.by_position:.1f})"
         return (
             f"{100 * self.tokens:.2f} / {100 * self.sequences:.1f}{other}; {self.fit:.1f} s; "
@@ -140,16 +146,67 @@ def scores(label: Labeler, X: list, y: list[list[str]]) -> tuple[float, float]:
     return sum(map(sum, hits)) / sum(map(len, hits)), sum(map(all, hits)) / len(hits)
 
 
+# Failures that users report
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Sequences that a model gets wrong, of which half are added to its training data."""
+
+    n_added: int
+    n_others: int  # test sequences that are not added
+    others: int  # of them, right before
+    right: list[tuple[int, int, int]]  # of each weight: added ones and others that are right
+
+    def __str__(self) -> str:
+        """Numbers of sequences, as in the table."""
+        parts = [
+            f"weight {weight}: {added} of {self.n_added}, others {others}"
+            for weight, added, others in self.right
+        ]
+        return f"others before: {self.others} of {self.n_others}; {'; '.join(parts)}"
+
+
+def added_failures(
+    contestant: str, data: Sequences, parameters: dict[str, Any], window: int
+) -> Failures:
+    """Add every second failure of the tests to the training data, with several weights."""
+    make, inputs = CONTESTANTS[contestant]
+    train = data.part(False)
+    test = data.part(True)
+    X = inputs(train)
+    X_test = inputs(test)
+    with tempfile.TemporaryDirectory() as folder:
+        learn = partial(make(parameters, window), path=os.path.join(folder, "model"))
+        before = hits_of(learn(X, train.labels).label, X_test, test.labels)
+        added = [i for i, is_hit in enumerate(before) if not is_hit][::2]
+        others = sorted(set(range(len(before))) - set(added))
+        X_more = [*X, *(X_test[i] for i in added)]
+        y_more = [*train.labels, *(test.labels[i] for i in added)]
+        right = []
+        for weight in WEIGHTS:
+            weights = [1] * len(X) + [weight] * len(added)
+            after = hits_of(learn(X_more, y_more, weights=weights).label, X_test, test.labels)
+            right.append((weight, sum(after[i] for i in added), sum(after[i] for i in others)))
+    return Failures(len(added), len(others), sum(before[i] for i in others), right)
+
+
+def hits_of(label: Labeler, X: list, y: list[list[str]]) -> list[bool]:
+    """Return whether all labels of each sequence are right."""
+    return [label(x) == labels for x, labels in zip(X, y, strict=True)]
+
+
 # Contestants: each has the settings of a project, trains a model, and writes it to a file
 
 
 def crfsuite(parameters: dict[str, Any], _: int) -> Learner:
     """Train CRFsuite as the project does."""
 
-    def learn(X: list, y: list, path: str) -> Trained:
+    def learn(X: list, y: list, path: str, weights: list[int] | None = None) -> Trained:
         trainer = pycrfsuite.Trainer(verbose=False, params=parameters)
-        for x, labels in zip(X, y, strict=True):
-            trainer.append(x, labels)
+        for x, labels, weight in zip(X, y, weights or repeat(1), strict=weights is not None):
+            for _ in range(weight):  # it has no weights
+                trainer.append(x, labels)
         trainer.train(path)
         tagger = pycrfsuite.Tagger()
         tagger.open(path)
@@ -179,10 +236,10 @@ def boosted_plain(_: dict[str, Any], window: int) -> Learner:
     return partial(fitted, TreeCRF(window=window, decoding="viterbi"))
 
 
-def fitted(model: Any, X: list, y: list, path: str) -> Trained:
+def fitted(model: Any, X: list, y: list, path: str, weights: list[int] | None = None) -> Trained:
     """Fit a model and save it."""
     with warnings.catch_warnings(action="ignore"):  # of iterations that CRFsuite's limit ends
-        model.fit(X, y)
+        model.fit(X, y, sample_weight=weights)
     model.save(path)
     other = copy.copy(model).set_params(decoding="marginal")
     return Trained(

@@ -62,3 +62,16 @@ def test_contestants_learn(name):
     assert (found.tokens, found.sequences) == (1, 1)
     assert found.size > 0
     assert (found.by_position is None) == (name == "CRFsuite")
+
+
+def test_failures_are_added_with_weights():
+    pytest.importorskip("pycrfsuite")
+    clients = pytest.importorskip("clients")
+    rows = [[{"n": str(i)}, {"w": "b"}] for i in range(40)]
+    y = [["A", "B"] for _ in rows]
+    for i in (4, 14, 24, 34):  # test sequences
+        y[i] = ["C", "B"]
+    data = client_sets.Sequences(rows, rows, y)
+    found = clients.added_failures("LinearCRF", data, {"c2": 0.1}, 1)
+    assert (found.n_added, found.n_others, found.others) == (2, 6, 4)
+    assert [(weight, added) for weight, added, _ in found.right] == [(1, 0), (10, 2)]
