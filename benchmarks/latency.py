@@ -253,7 +253,6 @@ def curve_rows(axis: str, repeats: int) -> list[list[str]]:
         suite = mean_seconds(tagger.tag, X * (10 // n_sequences + 1), repeats) * n_sequences
         calls = [quick_call(model, X, form) for model in models]
         ratios = [mean_seconds(call, range(10), repeats) / suite for call in calls]
-        print(axis, value, ratios)
         rows.append([f"{axis}: {value}", f"{1e3 * suite / n_sequences:.3f}", *map(ratio, ratios)])
     return rows
 

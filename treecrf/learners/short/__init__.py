@@ -5,5 +5,6 @@ sequences take longer. Only `treecrf.learners.base.short_sequences` imports it.
 
 - `compilation` sorts the tests of trees and the weights of a linear model by the columns and values
   that they read.
-- `_short_model` reads the values of the user, and adds what belongs to each of them.
+- `_value_tests` and `_column_weights` hold them, and add what belongs to a value.
+- `_short_model` reads the values of the user.
 """

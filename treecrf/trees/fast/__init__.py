@@ -7,7 +7,7 @@ Nothing depends on this folder: without it, all scores are equal to the bit, and
   of the leaves.
 - `walking` takes one position at a time down each tree, in all contexts at once.
 - `_quick` only looks at the tests that hold. `short` chooses between it and walking for short
-  sequences, whose tests `treecrf.learners.short` computes.
+  sequences, whose tests `treecrf.learners.short` computes; long ones of these are for the lookup.
 """
 
 from treecrf.trees.fast.lookup import Lookup

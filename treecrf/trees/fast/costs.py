@@ -34,8 +34,9 @@ LOOKUP_TIMES = np.array([15.0, 740.0, 940.0, 1800.0])
 QUICK_TIMES = np.array([3.0, 2.0])
 
 # Number of tests that hold at a position, in relation to the number of trees, up to which a short
-# sequence takes less time by these tests than by walking down the trees.
-MAX_STEPS = 6.0
+# sequence takes less time by these tests than by walking down the trees: nearly all that trees of
+# 64 leaves have. In large models, walking waits for memory, and takes two to ten times as long.
+MAX_STEPS = 32.0
 
 
 def is_worth_setup(trees: ContextTrees, n_positions: int) -> bool:
