@@ -77,8 +77,8 @@ class CRF(BaseEstimator):
     verbose : bool, default=False
         Whether to print the log of training.
     model_filename : path-like, optional
-        File that `fit` writes the model to. If it exists already, the model is read from it, until
-        the next `fit`.
+        File that `fit` writes the model to. If it exists already, which may be a file of CRFsuite,
+        the model is read from it until the next `fit`.
     keep_tempfiles : bool, default=False
         Without effect: there are no temporary files.
     trainer_cls : class, optional
@@ -114,7 +114,7 @@ class CRF(BaseEstimator):
     >>> crf.predict([[{"word": "Oslo"}, {"word": "to"}]])
     [['PLACE', 'O']]
     >>> round(crf.state_features_["word:to", "O"], 2)
-    1.03
+    0.75
 
     With boosted trees:
 
