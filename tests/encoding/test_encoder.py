@@ -10,7 +10,7 @@ from scipy import sparse
 from support.cases import STORAGES, random_sequences
 from support.tree_oracle import meaning_of_tests
 
-import treecrf.encoding.columns
+import treecrf.encoding.learned_columns
 import treecrf.inputs.sequences
 from treecrf import TreeCRF, TreeMEMM
 from treecrf.encoding.column_layout import BITS, CODES, LISTS, NOWHERE, bundle
@@ -166,7 +166,7 @@ def test_neighbors_of_single_precision():
 
 
 def test_quantiles_come_from_a_sample_of_many_positions(monkeypatch):
-    monkeypatch.setattr(treecrf.encoding.columns, "MAX_SAMPLES", 500)
+    monkeypatch.setattr(treecrf.encoding.learned_columns, "MAX_SAMPLES", 500)
     table = np.random.default_rng(0).uniform(size=(5000, 2))
     pieces = np.split(table, 10)
     for sequences in (pieces, [sparse.csr_array(piece) for piece in pieces]):

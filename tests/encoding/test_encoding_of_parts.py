@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from treecrf.encoding import columns, imputation
+from treecrf.encoding import imputation, learned_columns
 from treecrf.encoding.encoder import Encoder
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.large.local_partitions import LocalPartitions
@@ -18,10 +18,10 @@ def gaps():
 
 
 def test_a_bound_that_is_too_low_is_raised(gaps, monkeypatch):
-    monkeypatch.setattr(columns, "MAX_SAMPLES", 40)
+    monkeypatch.setattr(learned_columns, "MAX_SAMPLES", 40)
     sequences = as_sequences(list(map(np.nan_to_num, gaps)))
     expected = Encoder((0, 0), 7).fit(sequences).columns.thresholds
-    monkeypatch.setattr(columns, "likely_bound", lambda n, n_items: 1 << 50)
+    monkeypatch.setattr(learned_columns, "likely_bound", lambda n, n_items: 1 << 50)
     assert np.array_equal(Encoder((0, 0), 7).fit(sequences).columns.thresholds, expected)
 
 

@@ -12,7 +12,7 @@ from support.model_files import read, sealed
 import treecrf
 from treecrf import TreeCRF, TreeMEMM, flatten
 from treecrf.cli import main
-from treecrf.encoding import columns
+from treecrf.encoding import learned_columns
 from treecrf.encoding.names import number_text, threshold_text
 from treecrf.inspection import explain, export_graphviz, export_text, strongest_rules
 
@@ -148,7 +148,7 @@ def test_random_columns(seed):
 
 
 def test_thresholds_between_samples_separate_all_values(monkeypatch):
-    monkeypatch.setattr(columns, "MAX_SAMPLES", 300)
+    monkeypatch.setattr(learned_columns, "MAX_SAMPLES", 300)
     values = np.random.default_rng(0).normal(size=(4000, 1))
     X = np.split(values, 40)
     encoder = TreeMEMM(max_iter=1, order=0).fit(X, [np.arange(100) % 2] * 40)._encoder

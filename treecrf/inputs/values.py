@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from decimal import Decimal
 from itertools import repeat, takewhile
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from treecrf.utils.scipy_sparse import sparse
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 FLOATS = (float, np.floating)
 NUMBERS = (Integral, np.bool_, *FLOATS)
@@ -92,6 +94,8 @@ def find_missing(values: Sequence) -> np.ndarray | None:
     """Return a mask of the missing objects, including NaN; None if all are present."""
     kinds = set(map(type, values))
     missing = {kind for kind in kinds if stands_for_missing(kind)}
+    from decimal import Decimal  # which takes long to import
+
     floats = {kind for kind in kinds if issubclass(kind, (*FLOATS, Decimal))}
     if not missing and not floats:
         return None
@@ -109,6 +113,8 @@ def refuse_masked(values: Any, where: str) -> None:
 
 def is_nan(value: Any) -> bool:
     """Return whether a float or a decimal is not a number; of decimals, some refuse to compare."""
+    from decimal import Decimal
+
     if isinstance(value, Decimal):
         return value.is_nan()
     return value != value
@@ -125,6 +131,8 @@ def is_huge(value: Any) -> bool:
 
 def whole_decimals(values: Sequence) -> Any:
     """Replace whole decimals by integers in a list or an array of objects; others remain."""
+    from decimal import Decimal
+
     if Decimal not in set(map(type, values)):
         return values
     numbers = [_integer_of(v) if type(v) is Decimal else v for v in values]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from treecrf.trees.scoring._answers import mark_missing
 from treecrf.trees.scoring._block_evaluator import BlockEvaluator, ColumnsEvaluator
 from treecrf.trees.scoring._context_walker import ContextWalker
 from treecrf.trees.scoring._set_evaluator import SetEvaluator
-from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.fast_evaluator import FastEvaluator
 from treecrf.trees.scoring.packed_trees import MAX_CONTEXTS, ContextTrees, PackedTrees
+
+if TYPE_CHECKING:
+    from treecrf.trees.scoring.batch import Batch
 
 # The fast evaluators; none in a package without the folder ``fast``.
 if find_spec("treecrf.trees.fast"):

@@ -18,7 +18,6 @@ from treecrf.trees.evaluators import (
     is_supported,
     make_evaluator,
 )
-from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.packed_trees import LABEL, TEST, PackedTrees
 from treecrf.utils.exact import LEAF_UNIT, MAX_EXACT, rounded_leaves
 from treecrf.utils.model_file import require
@@ -246,6 +245,8 @@ class Forest:
         evaluator = self.evaluator(encoder, *iterations, given is not None)
         if depth is None:
             depth = self.depth_of(encoded, given)
+        from treecrf.trees.scoring.batch import Batch
+
         evaluator.add_scores(Batch(encoded, depth, given, scores, threads))
         if self.transitions is not None and given is None:
             transitions = self.sum_of_transitions(iterations) * LEAF_UNIT
@@ -278,6 +279,8 @@ class Forest:
         # To the reference, each tree is a class of its own.
         tree_scores = scores.reshape(-1, *shape[1:])
         depth = self.depth_of(encoded, given)
+        from treecrf.trees.scoring.batch import Batch
+
         Batch(encoded, depth, given, tree_scores, threads).run(evaluator.reference)
         return scores
 

@@ -18,9 +18,10 @@ import treecrf
 from treecrf import LinearCRF, ModelFileError, StructuredPerceptron, TreeCRF, TreeMEMM, flatten
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.boosted import starts as start_module
+from treecrf.learners.boosted.starting_scores import linear_scores
 from treecrf.learners.boosted.starts import FRACTION
 from treecrf.learners.linear import crf as linear_module
-from treecrf.learners.linear.start import linear_scores
+from treecrf.learners.linear.base import linear_model
 from treecrf.utils.exact import LEAF_UNIT
 from treecrf.utils.threads import Threads
 
@@ -35,7 +36,7 @@ def small(**settings):
 def parts_of(model, X):
     sequences, _ = fitted_model(model).predictor.read(X)
     with Threads(1) as threads:
-        return sequences.offsets, *linear_scores(model.init_, sequences, threads)
+        return sequences.offsets, *linear_scores(linear_model(model.init_), sequences, threads)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

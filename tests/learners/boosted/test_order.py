@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 from support.parts import assert_equal_fits, data_of
 
-import treecrf.encoding.columns
+import treecrf.encoding.learned_columns
 from treecrf import (
     FutureFeatureMEMM,
     RecurrentSlidingWindowClassifier,
@@ -76,5 +76,5 @@ def test_discovered_features():
 
 @pytest.mark.parametrize("form", ["numbers", "sparse"])
 def test_thresholds_from_a_sample(form, monkeypatch):
-    monkeypatch.setattr(treecrf.encoding.columns, "MAX_SAMPLES", 30)
+    monkeypatch.setattr(treecrf.encoding.learned_columns, "MAX_SAMPLES", 30)
     assert_order_does_not_matter(TreeCRF(**SETTINGS, max_bins=4), form)

@@ -27,7 +27,7 @@ from treecrf import (
     TreeCRF,
     TreeMEMM,
 )
-from treecrf.encoding import columns
+from treecrf.encoding import learned_columns
 from treecrf.encoding.encoder import METHODS
 from treecrf.inputs.schema import InputSchema
 from treecrf.learners.boosted import engines, selection, starts
@@ -213,7 +213,7 @@ def test_samples_for_the_start_and_the_thresholds(monkeypatch):
     whole = clone(crf).fit(X, y)
     monkeypatch.setattr(starts, "MIN_START_POSITIONS", 70)
     monkeypatch.setattr(starts, "POSITIONS_PER_ATTRIBUTE", 1)
-    monkeypatch.setattr(columns, "MAX_SAMPLES", 50)
+    monkeypatch.setattr(learned_columns, "MAX_SAMPLES", 50)
     sampled = assert_same_in_parts(crf, X, y, cut(len(X), 2), cut(len(X), 5))
     assert (sampled.init_.state_weights_ != whole.init_.state_weights_).any()
     thresholds = (model._encoder.columns.thresholds for model in (sampled, whole))

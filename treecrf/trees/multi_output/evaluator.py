@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from treecrf.encoding.encoder import Encoder
 from treecrf.trees.multi_output._vector_blocks import VectorBlockEvaluator
 from treecrf.trees.multi_output._vector_evaluator import VectorEvaluator, vectors_of
 from treecrf.trees.scoring._context_walker import ContextWalker
-from treecrf.trees.scoring.batch import Batch
 from treecrf.trees.scoring.packed_trees import ContextTrees, PackedTrees
+
+if TYPE_CHECKING:
+    from treecrf.trees.scoring.batch import Batch
 
 # Sums, in units of leaf values, are integers of 32 bits. The rounded fractions of a value may add
 # up to slightly more than the value.
