@@ -14,6 +14,7 @@ import treecrf
 from treecrf import LinearCRF, TreeCRF
 from treecrf.inputs.dataset import as_sequences
 from treecrf.inputs.schema import CATEGORY
+from treecrf.preprocessing import SequenceScaler
 
 words = st.one_of(
     st.sampled_from(["a", "b", "a:b", "a=b", ":", "b:", "word", "\u0394", "1"]),
@@ -175,3 +176,12 @@ def test_models_of_such_positions_are_the_same_everywhere(tmp_path):
             long = [row for x in X for row in x]
             lengths = list(map(len, X))
             np.testing.assert_array_equal(model.predict_proba(long, lengths=lengths), expected)
+
+
+def test_transformers_replace_and_add_numbers_of_nested_dicts_and_lists():
+    X = [[{"n": {"len": i, "w": "a"}, "p": "s" if i else False} for i in range(3)], [["n:len"], []]]
+    scaled = SequenceScaler().fit(X).transform(X)
+    lengths = [row["n:len"] for x in scaled for row in x]
+    np.testing.assert_allclose(lengths, [-np.sqrt(1.5), 0, np.sqrt(1.5), 1, -1])
+    assert [row.get("n:w") for row in scaled[0]] == ["a"] * 3
+    assert [row["p:s"] > 0 for row in scaled[0]] == [False, True, True]

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from treecrf.inputs._dicts import positions_of
+from treecrf.inputs._nested import Flattener
 from treecrf.inputs.arrays import rows_as_array
 from treecrf.inputs.forms import are_dicts, is_frame
+from treecrf.inputs.schema import InputSchema
 from treecrf.utils.scipy_sparse import sparse
 
 
@@ -27,17 +30,29 @@ def with_columns(
         return _frame_with_columns(x, values, names)
     if are_dicts(x):
         rows = (dict(zip(names, row, strict=True)) for row in values.tolist())
-        return [{**features, **more} for features, more in zip(x, rows, strict=True)]
+        flat = Flattener(frozenset(names)).rows(list(x))
+        return [{**features, **more} for features, more in zip(flat, rows, strict=True)]
     table = _table(x)
     kind = np.float64 if table.dtype.kind in "biuf" else object
     kept = table[:, _others(table.shape[1], dropped)]
     return np.hstack([kept.astype(kind), values.astype(kind)])
 
 
+def with_dicts(x: Any, schema: InputSchema) -> Any:
+    """Return lists of attributes as dicts, if a model takes attributes; others as they are."""
+    if schema.takes_attributes and isinstance(x, (list, tuple)) and positions_of([x]) is not None:
+        return Flattener().rows(list(x))
+    return x
+
+
 def without_names(x: Any, names: Sequence[str]) -> Any:
-    """Return a data frame, or a list of dicts, without some columns."""
+    """Return a data frame, or a list of dicts, without some columns of numbers.
+
+    If their keys also have strings in dicts, these are other columns, and remain as attributes.
+    """
     if are_dicts(x):
-        return [{key: value for key, value in row.items() if key not in names} for row in x]
+        flat = Flattener(frozenset(names)).rows(list(x))
+        return [{key: value for key, value in row.items() if key not in names} for row in flat]
     import narwhals.stable.v2 as narwhals
 
     table = narwhals.from_native(x, eager_only=True)

@@ -16,7 +16,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from treecrf.inputs.added_columns import with_columns, with_numbered_names, without_names
+from treecrf.inputs.added_columns import (
+    with_columns,
+    with_dicts,
+    with_numbered_names,
+    without_names,
+)
 from treecrf.inputs.column_names import NO_NAMES, ColumnNames
 from treecrf.inputs.dataset import RawData, as_sequences
 from treecrf.inputs.forms import are_dicts, is_empty_list, is_frame
@@ -271,6 +276,7 @@ class SequenceTransformer(
         """Return a sequence, or a long table, with the new columns of these names."""
         if is_frame(x) and self._schema.names is None:
             x = with_numbered_names(x, _names_in(self._schema))
+        x = with_dicts(x, self._schema)
         dropped = [] if self.keep else self._chosen.tolist()
         if dropped and (is_frame(x) or are_dicts(x)):
             x = without_names(x, [_names_in(self._schema)[j] for j in dropped])

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.inputs.added_columns import with_columns
+from treecrf.inputs.added_columns import with_columns, with_dicts
 from treecrf.inputs.offsets import split_sequences
 from treecrf.inputs.sequences import Sequences
 from treecrf.learners.base.fitted import fitted_model
@@ -487,20 +487,22 @@ class FutureFeatures(
         [3, 1]
         """
         check_is_fitted(self)
-        segmentation = fitted_model(self.estimator_).predictor.segmentation(
-            X, lengths, groups, False
-        )
+        fitted = fitted_model(self.estimator_)
+        segmentation = fitted.predictor.segmentation(X, lengths, groups, False)
         X = X if segmentation.is_long else list(X)
         values = self.estimator_.future_values(X, lengths=lengths, groups=groups)
         names = self._names()
         if segmentation.is_long:
             bags = values[..., 1]
+            X = with_dicts(X, fitted.chain.schema)
             return with_columns(X, bags, names) if self.append else bags
         bags = [sequence_values[..., 1] for sequence_values in values]
         if not self.append:
             return bags
         return [
-            with_columns(x, table, names) if len(table) else x  # an empty sequence has any form
+            with_columns(with_dicts(x, fitted.chain.schema), table, names)
+            if len(table)
+            else x  # an empty sequence has any form
             for x, table in zip(X, bags, strict=True)
         ]
 
