@@ -53,8 +53,10 @@ class Trainer:
     >>> trainer.append([{"word": "to"}, {"word": "Rome"}], ["O", "PLACE"])
     >>> trainer.append([["word:in"], ["word:Oslo"]], ["O", "PLACE"], weight=2)
     >>> trainer.train("")
-    >>> trainer.logparser.last_iteration["active_features"]
-    5
+    >>> type(trainer.estimator_).__name__
+    'LinearCRF'
+    >>> round(trainer.logparser.last_iteration["loss"], 1)
+    0.7
     >>> trees = Trainer(verbose=False, estimator=TreeCRF())
     """
 
