@@ -132,3 +132,12 @@ def test_one_step_of_arow():
     trainer.train("")
     # The spread is 2 + 4 * 3, and the loss the number of wrong labels.
     assert trainer.estimator_.state_features_ == {("x", "b"): pytest.approx(1 / 14 * 3 * 2)}
+
+
+def test_weights_lengthen_the_steps_of_the_passive_aggressive_algorithm():
+    trainer = Trainer("pa", verbose=False, params={"c": 10, "averaging": 0, "max_iterations": 1})
+    trainer.append([{"x": 2.0}], ["b"], weight=3)
+    trainer.append([{"y": 1.0}], ["a"])
+    trainer.train("")
+    # As in the test above, times the weight.
+    assert trainer.estimator_.state_features_ == {("x", "b"): pytest.approx(0.5 * 3)}

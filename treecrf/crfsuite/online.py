@@ -81,7 +81,8 @@ class OnlineRule(ABC):
             indices, difference = self.difference(sequence, found)
             margin = -float(self.weights[indices] @ difference)
             loss = self.loss(margin, int(n_wrong), len(found)) * sequence.weight
-            move = self.move(indices, sequence.weight * difference, margin, int(n_wrong))
+            move = self.move(indices, difference, margin, int(n_wrong))
+            move = move * sequence.weight
             self.weights[indices] += move
             self._late[indices] += self._n_visits * move
         self._n_visits += 1
