@@ -85,9 +85,9 @@ print(f"{sum(map(len, X_train)):,} characters for training, {sum(map(len, X_test
 # `~treecrf.TreeCRF` start from the scores of a linear model; without it, they need several times as
 # many iterations. Other versions of Python have other files, and other seeds draw other examples
 # for its trees, so the numbers may differ. A quote that a model misses changes the labels of a
-# whole passage, so they vary from file to file, too: on a fourth of the training files, held out,
-# ``TreeCRF`` labels 93.6 % of the characters correctly, `~treecrf.LinearCRF` 92.9 %, and wide
-# windows 88.3 %.
+# whole passage, so they vary from file to file, too: on every fourth training file, held out,
+# ``TreeCRF`` labels 93.3 % of the characters correctly, `~treecrf.LinearCRF` 93.1 %, and wide
+# windows 87.4 %.
 #
 # The settings were chosen by cross-validation on training files of up to 10,000 characters, not on
 # the test files. No other setting that was compared was a point of accuracy better:
