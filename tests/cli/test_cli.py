@@ -396,7 +396,7 @@ def test_weights_of_linear_models_are_listed_by_strength(table, run, tmp_path):
     weights = [f"  {weight}" for weight in strongest_weights(treecrf.load(path), 20)]
     assert run("info", path)[1].splitlines()[-len(weights) - 1 :] == ["strongest weights", *weights]
     assert run("info", path, "--weights", 2)[1].splitlines()[-2:] == weights[:2]
-    assert "weights" not in run("info", path, "--weights", 0)[1]
+    assert "strongest weights" not in run("info", path, "--weights", 0)[1]
     words = ["train", table, *TABLE, *SMALL, "--set", "init=linear", "--model", path]
     assert run(*words)[0] == 0
     assert "strongest weights of the linear start\n  " in run("info", path)[1]
