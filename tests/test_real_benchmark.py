@@ -166,14 +166,13 @@ def server(tmp_path):
 
 
 @pytest.mark.parametrize("is_right", [True, False])
-def test_downloads_are_checked(server, tmp_path, monkeypatch, is_right):
+def test_downloads_are_checked(server, tmp_path, is_right):
     checksum = hashlib.sha256(b"1,2\n" if is_right else b"3,4\n").hexdigest()
     listed = tmp_path / "list"
     listed.write_text(f"{checksum}  owner/name/0f/a b.csv\n")
-    monkeypatch.setattr(real_files, "CHECKSUMS", listed)
     if is_right:
-        folder = real_files.fetch("owner/name", "0f", tmp_path / "data", server)
+        folder = real_files.fetch("owner/name", "0f", tmp_path / "data", server, listed)
         assert (folder / "a b.csv").read_text() == "1,2\n"
     else:
         with pytest.raises(ValueError, match="hash"):
-            real_files.fetch("owner/name", "0f", tmp_path / "data", server)
+            real_files.fetch("owner/name", "0f", tmp_path / "data", server, listed)

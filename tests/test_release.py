@@ -81,7 +81,7 @@ def test_the_documentation_lists_the_oldest_dependencies():
     rows = re.findall(r"^([\w-]+) +(\d[\d.]*) +\d", read("docs/versions.rst"), re.M)
     oldest = {name.lower(): version for name, version in rows}
     assert oldest.pop("python") == PROJECT["requires-python"].removeprefix(">=")
-    tools = ("distributed", "hypothesis", "pytest")
+    tools = ("distributed", "hypothesis", "pytest", "selenium")
     assert {f"{name}=={version}" for name, version in oldest.items()} == {
         bound for bound in lower_bounds("test") if not bound.startswith(tools)
     }

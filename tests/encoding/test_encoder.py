@@ -228,10 +228,11 @@ def test_more_symbols_are_listed():
 @pytest.mark.parametrize(("n_values", "storage"), [(254, CODES), (255, LISTS)])
 def test_categories_of_tables_fit_a_byte(n_values, storage):
     """Unseen categories are stored like absent ones, for which a table has a code anyway."""
-    table = [[f"s{i}"] for i in range(n_values)]
+    table = np.array([[f"s{i}"] for i in range(n_values)], dtype=object)
     encoder = fitted([table], (1, 0))
     assert encoder.layout.storage.tolist() == [storage]
-    encoded = encoder.encode(as_sequences([[["s0"], ["unseen"], [None]]], encoder.schema))
+    new = np.array([["s0"], ["unseen"], [None]], dtype=object)
+    encoded = encoder.encode(as_sequences([new], encoder.schema))
     assert encoded.has_missing.all()
     if storage == CODES:
         assert encoded.codes.tolist() == [[0, 0], [1, 1], [1, 0], [1, 255]]

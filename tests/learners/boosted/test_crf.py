@@ -423,8 +423,8 @@ def test_prediction_checks_memory_first(method, trained, letters, monkeypatch):
         raise MemoryError(f"{n_labels} labels, order {order}, {n_positions} positions")
 
     monkeypatch.setattr(treecrf.learners.boosted.chains, "require_memory", refuse)
-    with pytest.raises(MemoryError, match="3 labels, order 1, 100 positions"):
-        list(getattr(trained, method)(["abc", "a" * 97]))
+    with pytest.raises(MemoryError, match="3 labels, order 1, 9003 positions"):
+        list(getattr(trained, method)(["abc", "a" * 9000]))
 
 
 # Failures during fit
