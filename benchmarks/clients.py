@@ -228,12 +228,12 @@ def linear(parameters: dict[str, Any], _: int) -> Learner:
 
 def boosted(_: dict[str, Any], __: int) -> Learner:
     """Train trees on attributes, which already hold the neighbors."""
-    return partial(fitted, TreeCRF(window=0, decoding="viterbi"))
+    return partial(fitted, TreeCRF(window=0, decoding="viterbi", random_state=0))
 
 
 def boosted_plain(_: dict[str, Any], window: int) -> Learner:
     """Train trees that see the neighbors."""
-    return partial(fitted, TreeCRF(window=window, decoding="viterbi"))
+    return partial(fitted, TreeCRF(window=window, decoding="viterbi", random_state=0))
 
 
 def fitted(model: Any, X: list, y: list, path: str, weights: list[int] | None = None) -> Trained:
