@@ -316,6 +316,8 @@ function showText() {
       onclick: () => choose(view.sequence, row - first) }, part);
     return [word, space];
   }));
+  const here = text.querySelector(".here");
+  text.scrollTop = here.offsetTop - text.offsetTop - text.clientHeight / 2;
 }
 
 function showDetails() {
