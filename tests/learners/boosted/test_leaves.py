@@ -16,6 +16,7 @@ from treecrf import (
     TreeMEMM,
     load,
 )
+from treecrf.learners.boosted import engines
 from treecrf.learners.boosted.spec import LARGE, PENALTY_SHARE_OF_LARGE, SMALL
 
 # One variant, but for the leaves.
@@ -162,3 +163,12 @@ def test_the_penalty_of_a_choice_does_not_shrink_twice():
     assert large.tree_settings.l2_regularization == 5.0
     assert large.with_leaves(LARGE) == large
     assert replace(large, leaves=(LARGE,)) == large
+
+
+@pytest.mark.parametrize(("most", "expected"), [(60, LARGE), (59, SMALL)])
+def test_large_trees_are_not_tried_with_more_values_than_memory_has_room_for(
+    most, expected, monkeypatch
+):
+    X, y = pairs()
+    monkeypatch.setattr(engines, "MAX_VALUES_OF_LARGE", most)  # 30 symbols at two offsets
+    assert TreeCRF(**ONLY_LEAVES).fit(X, y).max_leaf_nodes_ == expected

@@ -135,9 +135,10 @@ class TreeCRF(BoostedSequenceClassifier):
         and in a warm start it is what the model has.
     max_leaf_nodes : int or "auto", default="auto"
         Maximum number of leaves per tree. Trees grow best-first. With ``early_stopping``, symbols
-        or categories, and at least 8,192 training positions, ``"auto"`` chooses 64 or 1024 by
-        cross-validation; a quarter of ``l2_regularization`` counts in trees of 1024 leaves, whose
-        leaves have little weight. Otherwise, it is 64, and in a warm start what the model has.
+        or categories, at least 8,192 training positions, and at most 32,768 values at the offsets
+        of the window, ``"auto"`` chooses 64 or 1024 by cross-validation; a quarter of
+        ``l2_regularization`` counts in trees of 1024 leaves, whose leaves have little weight.
+        Otherwise, it is 64, and in a warm start what the model has.
     max_depth : int or None, default=None
         Maximum number of tests from the root of a tree to a leaf, including tests of previous
         labels. None is no limit.

@@ -18,7 +18,11 @@ from treecrf.inputs.sequences import Description
 from treecrf.learners.base.training_data import TrainingInput
 from treecrf.learners.boosted.engine import AllExamples, BoostingRun, Engine
 from treecrf.learners.boosted.kinds import ChainKind, ExactKind
-from treecrf.learners.boosted.spec import MIN_POSITIONS_OF_LARGE, BoostingSpec
+from treecrf.learners.boosted.spec import (
+    MAX_VALUES_OF_LARGE,
+    MIN_POSITIONS_OF_LARGE,
+    BoostingSpec,
+)
 from treecrf.learners.linear.crf import LinearCRF
 from treecrf.trees.forest import Forest
 from treecrf.utils.threads import Threads
@@ -150,6 +154,16 @@ def suited_to(data: TrainingInput, spec: BoostingSpec) -> BoostingSpec:
     if not described.schema.categories or data.training.n_positions < MIN_POSITIONS_OF_LARGE:
         leaves = leaves[:1]
     return replace(spec, windows=suited_windows(spec, described), leaves=leaves)
+
+
+def with_suited_leaves(spec: BoostingSpec, described: Description) -> BoostingSpec:
+    """Return the settings without large trees if these would need too much memory in the window."""
+    if len(spec.leaves) == 1:
+        return spec
+    n_values = sum(map(len, described.schema.categories.values()))
+    if n_values * (1 + sum(spec.window)) <= MAX_VALUES_OF_LARGE:
+        return spec
+    return replace(spec, leaves=spec.leaves[:1])
 
 
 def suited_windows(spec: BoostingSpec, described: Description) -> tuple[tuple[int, int], ...]:

@@ -18,6 +18,7 @@ from treecrf.learners.base.folds import (
     sample_for_folds,
 )
 from treecrf.learners.base.training_data import LabeledSequences, TrainingInput
+from treecrf.learners.boosted.engines import with_suited_leaves
 from treecrf.learners.boosted.race import COMPARED_ITERATIONS, Candidate, Race
 from treecrf.learners.boosted.spec import BoostingSpec, Variant
 from treecrf.learners.boosted.windows import with_best_window
@@ -133,7 +134,7 @@ def _choices(
     if len(training.codes) > MAX_POSITIONS:
         training = sample_for_folds(training, MAX_POSITIONS, SEED, rules)
     folds = make_folds(replace(data, training=training, seed=SEED), rules)
-    spec = with_best_window(spec, folds)
+    spec = with_suited_leaves(with_best_window(spec, folds), training.described)
     if spec.n_variants > 1 and folds:
         guess = Variant(
             spec.starts[0], spec.kinds[0], spec.multi_output, spec.window, spec.leaves[0]

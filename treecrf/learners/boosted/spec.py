@@ -26,6 +26,9 @@ LARGE = 1024
 PENALTY_SHARE_OF_LARGE = 0.25
 # With fewer training positions, they were no better.
 MIN_POSITIONS_OF_LARGE = 8 * LARGE
+# Each leaf has a histogram while a tree grows. With more values than this at the offsets of the
+# window, those of large trees would take more than half a gigabyte.
+MAX_VALUES_OF_LARGE = 1 << 15
 
 
 def penalty_of_large(l2_regularization: float) -> float:
