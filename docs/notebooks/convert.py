@@ -55,7 +55,9 @@ def literal_of(lines: list[str]) -> tuple[str, str]:
 
 
 def markdown_of(lines: list[str]) -> str:
-    """Translate a title, a list or a paragraph."""
+    """Translate a title, a table, a list or a paragraph."""
+    if re.fullmatch(r"=+( +=+)+", lines[0]):
+        return "\n".join(["```text", *lines, "```"])
     if len(lines) == 2 and set(lines[1]) <= set(LEVELS) and len(set(lines[1])) == 1:
         return f"{LEVELS[lines[1][0]]} {lines[0]}"
     text = re.sub(r"::$", ":", "\n".join(lines))

@@ -277,6 +277,54 @@ def test_texts_are_data_and_never_markup():
     assert found["labels"] == sorted({"<b>", "</title>", "$title$"})
 
 
+@pytest.mark.parametrize("form", ["dicts", "frames", "long frame", "given", "given at once"])
+def test_texts_of_columns(form):
+    pandas = pytest.importorskip("pandas")
+    words = [["Ada", "met"], ["Mary"]]
+    X = [[{"word": word, "n": len(word)} for word in sentence] for sentence in words]
+    y = [["N", "V"], ["N"]]
+    crf = LinearCRF().fit(X, y)
+    options = {"symbols": "word"}
+    if form == "frames":
+        X = [pandas.DataFrame(rows) for rows in X]
+        crf.fit(X, y)
+    if form == "long frame":
+        X = pandas.DataFrame(X[0] + X[1])
+        crf.fit(X, ["N", "V", "N"], lengths=[2, 1])
+        options |= {"lengths": [2, 1]}
+    if form == "given":
+        options = {"symbols": words}
+    if form == "given at once":
+        options = {"symbols": ["Ada", "met", "Mary"]}
+    found = contents_of(report(crf, X, n_explained=0, **options))
+    assert found["positions"]["texts"] == ["Ada", "met", "Mary"]
+
+
+def test_texts_that_do_not_fit():
+    X = [[{"word": "Ada"}, {"word": "met"}]]
+    crf = LinearCRF().fit(X, [["N", "V"]])
+    with pytest.raises(ValueError, match="symbols has 1 texts; expected 2"):
+        report(crf, X, symbols=["Ada"])
+    table = [np.zeros((3, 1))]
+    numbers = LinearCRF().fit([np.arange(3.0)[:, None]], [[0, 1, 1]])
+    with pytest.raises(
+        TypeError, match="symbols='word' names a column, but X holds no data frames"
+    ):
+        report(numbers, table, symbols="word")
+
+
+def test_the_command_shows_the_words_of_a_file(tmp_path, capsys):
+    file = tmp_path / "a.conll"
+    file.write_text("Ada N\nmet V\n\nMary N\nmet V\n")
+    assert main(f"train {file} --model {tmp_path}/m --learner linear --quiet".split()) == 0
+    to = f"--model {tmp_path}/m --output {tmp_path}/r.html"
+    assert main(f"report {file} {to}".split()) == 0
+    found = contents_of(Report((tmp_path / "r.html").read_text(encoding="utf-8")))
+    assert found["positions"]["texts"] == ["Ada", "met", "Mary", "met"]
+    assert main(f"report {file} {to} --text nothing".split()) == 1
+    assert "--text names 'nothing'; the columns are: x0" in capsys.readouterr().err
+
+
 def test_json_has_no_nan():
     text = json_for_html({"a": [float("nan"), float("inf"), 1.0], "b": "<"})
     assert json.loads(text) == {"a": [None, None, 1.0], "b": "<"}

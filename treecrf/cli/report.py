@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import treecrf
 from treecrf.cli.files import read_file
@@ -21,6 +22,7 @@ from treecrf.cli.options import (
 from treecrf.cli.tables import FileData
 from treecrf.inputs.dataset import named
 from treecrf.inputs.large.table_sources import STANDARD, Source
+from treecrf.inputs.values import short_list
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.reports.evaluation import Data
 from treecrf.reports.report import N_EXPLAINED, check_report_output, report_of
@@ -38,6 +40,9 @@ examples:
   treecrf report new.csv --model m.treecrf --training train.csv --output report.html
 """
 
+# The name of the words of a CoNLL file.
+FIRST_COLUMN = "x0"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command to a parser."""
@@ -48,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--other", metavar="FILE", help="second model, to compare")
     text = "file of the training data; the page shows which columns are distributed differently"
     add("--training", metavar="FILE", help=text)
+    text = "column with the texts to show, such as words (default: the first one of CoNLL files)"
+    add("--text", metavar="COLUMN", help=text)
     add("--title", metavar="TEXT", help="title of the page")
     add_count(parser, "--explain", N_EXPLAINED, "number of positions with contributions")
     add_jobs(parser)
@@ -79,8 +86,22 @@ def _read(path: str, model: SequenceClassifier, options: argparse.Namespace) -> 
     source = Source(path)
     data = read_file(source, reading_of(options), input_of(model))
     with named(source.name):
-        read = Data.of(model, data.sequences, data.labels, None, None)
-    return Data(read.sequences, _names(data, len(read.names)), read.true)
+        symbols = _texts(data, options.text)
+        read = Data.of(model, data.sequences, data.labels, None, None, symbols)
+    return replace(read, names=_names(data, len(read.names)))
+
+
+def _texts(data: FileData, column: str | None) -> list[str] | None:
+    """Return the texts of the positions; by default, the first column of a CoNLL file."""
+    if column is None and not data.is_table and FIRST_COLUMN in data.text_names:
+        column = FIRST_COLUMN
+    if column is None:
+        return None
+    if column not in data.text_names:
+        raise ValueError(
+            f"--text names {column!r}; the columns are: {short_list(list(data.text_names))}"
+        )
+    return [text for (text,) in data.text_rows([column])]
 
 
 def _names(data: FileData, n: int) -> list[str]:

@@ -14,6 +14,7 @@ from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import check_model, group_values
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
+from treecrf.reports.texts import texts_of
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 UNKNOWN = -1
@@ -28,6 +29,8 @@ class Data:
     names: list[str]
     # Codes of the labels, `UNKNOWN` where there is none; None without labels.
     true: np.ndarray | None
+    # Texts of the positions; None without.
+    texts: list[str] | None = None
 
     @classmethod
     def of(
@@ -37,6 +40,7 @@ class Data:
         y: LabelsLike | None,
         lengths: LengthsLike,
         groups: GroupsLike,
+        symbols: Any = None,
     ) -> Data:
         """Read the data as the model's ``predict`` or ``score`` does."""
         check_model(model)
@@ -50,7 +54,8 @@ class Data:
             sequences, labels = predictor.read_labeled(raw)
             codes, _ = labels.encoded(model.classes_)
             true = np.where(labels.known, codes, UNKNOWN).astype(np.int32)
-        return cls(sequences, _names(X, segmentation, sequences.offsets), true)
+        names = _names(X, segmentation, sequences.offsets)
+        return cls(sequences, names, true, texts_of(X, symbols, sequences))
 
     @property
     def offsets(self) -> np.ndarray:

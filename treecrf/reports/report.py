@@ -104,6 +104,7 @@ def report(
     *,
     other: Any = None,
     X_train: SequencesLike | None = None,
+    symbols: Any = None,
     title: str | None = None,
     n_explained: int = N_EXPLAINED,
     lengths: LengthsLike = None,
@@ -133,6 +134,9 @@ def report(
     X_train : list of sequences, or one long table, optional
         Training data; the page then shows the columns of X whose values are distributed
         differently.
+    symbols : str or list, optional
+        Texts of the positions, which are highlighted by label: the name of a column or key of X, or
+        a list of strings for each sequence. By default, the input if it consists of symbols.
     title : str, optional
         Title of the page.
     n_explained : int, default=100
@@ -169,7 +173,7 @@ def report(
     >>> page.html.startswith("<!doctype html>")
     True
     """
-    data = Data.of(model, X, y, lengths, groups)
+    data = Data.of(model, X, y, lengths, groups, symbols)
     training = None
     if X_train is not None:
         training = Data.of(model, X_train, None, None, groups_train).sequences

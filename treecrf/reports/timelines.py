@@ -7,15 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from treecrf.inputs.sequences import Sequences
 from treecrf.reports.evaluation import UNKNOWN, Data, Predictions
 
 # Probabilities that are stored for each position, the largest ones.
 N_STORED = 3
-# Longer texts of positions are cut.
-MAX_CHARACTERS = 40
-# Texts of all positions together; beyond it, the report goes without.
-MAX_TEXT = 1_000_000
 
 
 def packed_positions(data: Data, predictions: Predictions) -> dict[str, Any]:
@@ -33,9 +28,8 @@ def packed_positions(data: Data, predictions: Predictions) -> dict[str, Any]:
     }
     if data.true is not None:
         packed["true"] = _base64(data.true, np.int16)
-    texts = texts_of(data.sequences)
-    if texts is not None:
-        packed["texts"] = texts
+    if data.texts is not None:
+        packed["texts"] = data.texts
     return packed
 
 
@@ -48,20 +42,6 @@ def _base64(values: np.ndarray, dtype: type) -> str:
     """Encode an array in base64, with the least significant byte of each number first."""
     little = np.dtype(dtype).newbyteorder("<")
     return base64.b64encode(np.ascontiguousarray(values, dtype=little).tobytes()).decode("ascii")
-
-
-def texts_of(sequences: Sequences) -> list[str] | None:
-    """Return the text of each position if the input consists of symbols and is not too long."""
-    if sequences.form != "symbols":
-        return None
-    texts = []
-    n_characters = 0
-    for _, _, piece in sequences.pieces():
-        for symbol in piece.tolist():
-            text = str(symbol)[:MAX_CHARACTERS]
-            n_characters += len(text)
-            texts.append(text)
-    return texts if n_characters <= MAX_TEXT else None
 
 
 def sequence_summaries(data: Data, predictions: Predictions) -> list[dict[str, Any]]:
