@@ -15,7 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL_TESTS = ["tests/chains", "tests/trees", "tests/encoding", "tests/inputs"]
-KERNEL_TESTS += [f"tests/learners/{kind}" for kind in ("boosted", "flat", "linear", "structured")]
+KERNEL_TESTS += ["tests/crfsuite", "tests/preprocessing"]
+LEARNERS = ("boosted", "flat", "linear", "short", "structured")
+KERNEL_TESTS += [f"tests/learners/{kind}" for kind in LEARNERS]
 
 # Writes behind the end of an array, which only a build with checks notices.
 KNOWN_ERROR = """
