@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def write_models(folder: Path) -> dict:
-    """Train and save the models; return what the processes are told."""
+    """Train and save the models; return the settings of the processes."""
     X, y = fetch_conll2000(return_X_y=True)
     X = X[::STEP]
     y = y[::STEP]

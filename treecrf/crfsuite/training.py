@@ -93,7 +93,8 @@ def train_model(
     log: TrainLog,
 ) -> Any:
     """Train a model on all groups but ``holdout``; return the fitted estimator."""
-    training, held_out = data, Dataset()
+    training = data
+    held_out = Dataset()
     if holdout >= 0:
         training, held_out = data.split(holdout)
     if not training.items:

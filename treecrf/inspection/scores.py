@@ -323,6 +323,13 @@ def transition_scores(
     )
 
 
+def mean_over_further_labels(scores: np.ndarray) -> np.ndarray:
+    """Return scores of labels after the nearest label, averaged over the possible labels before."""
+    while scores.ndim > 2:
+        scores = np.ma.masked_invalid(scores).mean(axis=0).filled(-np.inf)
+    return scores
+
+
 class _Mean:
     """Running mean of the finite scores (n_labels, n_contexts) over positions."""
 

@@ -15,7 +15,7 @@ from treecrf.inspection import (
     transition_weights,
 )
 from treecrf.inspection.fitted import check_model, code_of
-from treecrf.inspection.scores import has_transition_weights
+from treecrf.inspection.scores import has_transition_weights, mean_over_further_labels
 from treecrf.plotting.common import (
     COLORS,
     LEGEND_STYLE,
@@ -264,9 +264,7 @@ def _rows(result: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the scores as a table, and the names of its rows."""
     if result.scores.ndim == 1:
         return result.scores[None], ["any"]
-    table = result.scores
-    while table.ndim > 2:
-        table = np.ma.masked_invalid(table).mean(axis=0).filled(-np.inf)
+    table = mean_over_further_labels(result.scores)
     start = "end" if result.backward else "start"
     return np.vstack([result.start, table]), [start, *names]
 

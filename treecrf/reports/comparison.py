@@ -10,11 +10,7 @@ from treecrf.inspection.fitted import check_model
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.metrics import mcnemar_test
 from treecrf.reports.evaluation import UNKNOWN, Data, Predictions
-from treecrf.reports.scores import (
-    SequenceCounts,
-    difference_with_interval,
-    resampling_weights,
-)
+from treecrf.reports.scores import SequenceCounts, difference_with_interval
 from treecrf.reports.timelines import packed_codes
 
 # Sequences that are listed, those where the numbers of right labels differ the most.
@@ -22,9 +18,16 @@ N_LISTED = 20
 
 
 def comparison(
-    model: SequenceClassifier, other: Any, data: Data, predictions: Predictions
+    model: SequenceClassifier,
+    other: Any,
+    data: Data,
+    predictions: Predictions,
+    weights: np.ndarray,
 ) -> dict[str, Any] | None:
-    """Compare a model with another one on labeled data; None without another one."""
+    """Compare a model with another one on labeled data; None without another one.
+
+    The weights are those of `resampling_weights`.
+    """
     if other is None:
         return None
     check_model(other)
@@ -36,18 +39,14 @@ def comparison(
             f"{model.classes_.tolist()}"
         )
     second = Predictions.of(other, data.sequences)
-    n_labels = len(model.classes_)
-    counts = [
-        SequenceCounts(data.true, found.codes, found.log_losses(data.true), data.offsets, n_labels)
-        for found in (predictions, second)
-    ]
+    counts = [SequenceCounts.of(data, found) for found in (predictions, second)]
     is_known = data.true != UNKNOWN
     test = mcnemar_test(data.true[is_known], predictions.codes[is_known], second.codes[is_known])
     gains = counts[1].right.sum(axis=1) - counts[0].right.sum(axis=1)
     order = np.argsort(-np.abs(gains), kind="stable")[:N_LISTED]
     return {
         "class": type(other).__name__,
-        "differences": difference_with_interval(*counts, resampling_weights(len(data.names))),
+        "differences": difference_with_interval(*counts, weights),
         "mcnemar": {"table": test.table.tolist(), "pvalue": float(test.pvalue)},
         "sequences": [[int(i), int(gains[i])] for i in order if gains[i]],
         "predicted": packed_codes(second.codes),

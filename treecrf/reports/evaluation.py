@@ -91,6 +91,6 @@ class Predictions:
     def log_losses(self, true: np.ndarray) -> np.ndarray:
         """Return minus the logarithm of the probability of each known label, and 0 elsewhere."""
         rows = np.arange(len(true))
-        of_true = self.proba[rows, np.maximum(true, 0)]
-        losses = -np.log(np.maximum(of_true, np.finfo(float).tiny))
+        probabilities = self.proba[rows, np.maximum(true, 0)]
+        losses = -np.log(np.maximum(probabilities, np.finfo(float).tiny))
         return np.where(true == UNKNOWN, 0.0, losses)

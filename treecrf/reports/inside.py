@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection import (
@@ -15,6 +16,7 @@ from treecrf.inspection import (
     transition_scores,
 )
 from treecrf.inspection.fitted import has_trees
+from treecrf.inspection.scores import mean_over_further_labels
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.learners.linear.base import LinearSequenceClassifier
@@ -66,15 +68,21 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def importances(model: SequenceClassifier) -> dict[str, Any] | None:
-    """Return the gains of features by offset, or the strongest weights; None for other models."""
-    if isinstance(model, LinearSequenceClassifier):
-        return _weights(model)
+def gains_of_trees(model: SequenceClassifier) -> Bunch | None:
+    """Return the gains of features; None without trees."""
     if not has_trees(model):
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the page says that a linear start is left out
-        gains = gain_importance(model)
+        return gain_importance(model)
+
+
+def importances(model: SequenceClassifier, gains: Bunch | None) -> dict[str, Any] | None:
+    """Return the gains of features by offset, or the strongest weights; None for other models."""
+    if isinstance(model, LinearSequenceClassifier):
+        return _weights(model)
+    if gains is None:
+        return None
     total = gains.importances.sum(axis=1) + gains.in_bags
     order = np.argsort(-total, kind="stable")[:N_FEATURES]
     order = order[total[order] > 0]
@@ -105,22 +113,19 @@ def transitions(model: SequenceClassifier, sequences: Sequences) -> dict[str, An
         found = transition_scores(model, _sample(sequences))
     except (ValueError, TypeError):  # no sequence is longer than the order
         return None
-    table = found.scores
-    while table.ndim > 2:
-        table = np.ma.masked_invalid(table).mean(axis=0).filled(-np.inf)
+    table = mean_over_further_labels(found.scores)
     if table.ndim < 2:
         return None
     cells = [[round(v, 3) if np.isfinite(v) else None for v in row] for row in table.tolist()]
     return {"table": cells, "backward": bool(found.backward)}
 
 
-def effects(model: SequenceClassifier, sequences: Sequences) -> list[dict[str, Any]]:
+def effects(
+    model: SequenceClassifier, sequences: Sequences, gains: Bunch | None
+) -> list[dict[str, Any]]:
     """Return mean probabilities by the values of the most important features."""
-    if not has_trees(model):
+    if gains is None:
         return []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gains = gain_importance(model)
     sample = _sample(sequences)
     order = np.argsort(-gains.importances.sum(axis=1), kind="stable")[:N_EFFECTS]
     found = []

@@ -18,7 +18,13 @@ from treecrf.reports.comparison import comparison
 from treecrf.reports.drift import drift
 from treecrf.reports.evaluation import UNKNOWN, Data, Predictions
 from treecrf.reports.explanations import explanations
-from treecrf.reports.inside import described_model, effects, importances, transitions
+from treecrf.reports.inside import (
+    described_model,
+    effects,
+    gains_of_trees,
+    importances,
+    transitions,
+)
 from treecrf.reports.page import page
 from treecrf.reports.scores import (
     SequenceCounts,
@@ -192,6 +198,8 @@ def report_of(
     n_explained = integer_between("n_explained", n_explained, 0, MAX_EXPLAINED, "")
     predictions = Predictions.of(model, data.sequences)
     n_labels = len(model.classes_)
+    gains = gains_of_trees(model)
+    weights = resampling_weights(len(data.names))
     contents = {
         "title": title or f"{type(model).__name__} on {data.sequences.n_positions:,} positions",
         "labels": [str(label) for label in model.classes_.tolist()],
@@ -201,11 +209,11 @@ def report_of(
         "certainty": float(predictions.proba.max(axis=1).mean()),
         "predicted": np.bincount(predictions.codes, minlength=n_labels).tolist(),
         "explanations": explanations(model, data, predictions, n_explained),
-        "importances": importances(model),
+        "importances": importances(model, gains),
         "transitions": transitions(model, data.sequences),
-        "effects": effects(model, data.sequences),
-        "evaluation": _evaluation(data, predictions, n_labels),
-        "comparison": comparison(model, other, data, predictions),
+        "effects": effects(model, data.sequences, gains),
+        "evaluation": _evaluation(data, predictions, weights),
+        "comparison": comparison(model, other, data, predictions, weights),
         "drift": [],
     }
     if training is not None:
@@ -214,21 +222,21 @@ def report_of(
     return Report(page(contents, BEGINNING))
 
 
-def _evaluation(data: Data, predictions: Predictions, n_labels: int) -> dict[str, Any] | None:
+def _evaluation(data: Data, predictions: Predictions, weights: np.ndarray) -> dict[str, Any] | None:
     """Return all scores and tables that need labels; None without any."""
     true = data.true
     if true is None or not (true != UNKNOWN).any():
         return None
     predicted = predictions.codes
-    counts = SequenceCounts(true, predicted, predictions.log_losses(true), data.offsets, n_labels)
-    confusion = confusion_table(true, predicted, n_labels)
+    counts = SequenceCounts.of(data, predictions)
+    confusion = confusion_table(true, predicted, predictions.proba.shape[1])
     by_label = {name: values.tolist() for name, values in label_scores(confusion).items()}
     changes = None
     if (true != UNKNOWN).all():
         changes = [count_changes(codes, data.offsets) for codes in (true, predicted)]
     return {
         "n_unknown": int(np.sum(true == UNKNOWN)),
-        "scores": scores_with_intervals(counts, resampling_weights(len(data.names))),
+        "scores": scores_with_intervals(counts, weights),
         "confusion": confusion.tolist(),
         "by_label": by_label,
         "calibration": calibration_table(true, predictions),

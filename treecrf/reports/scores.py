@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from treecrf.inputs.offsets import positions_in_sequences
-from treecrf.reports.evaluation import UNKNOWN, Predictions
+from treecrf.reports.evaluation import UNKNOWN, Data, Predictions
 
 N_RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -54,6 +54,13 @@ class SequenceCounts:
         )
         self.is_labeled = (self.true.sum(axis=1) > 0).astype(float)
 
+    @classmethod
+    def of(cls, data: Data, predictions: Predictions) -> SequenceCounts:
+        """Count the predictions for labeled sequences."""
+        losses = predictions.log_losses(data.true)
+        n_labels = predictions.proba.shape[1]
+        return cls(data.true, predictions.codes, losses, data.offsets, n_labels)
+
     def scores(self, weights: np.ndarray) -> dict[str, np.ndarray]:
         """Return scores for rows of weights of the sequences, array (n_rows, n_sequences)."""
         right, true, predicted = (
@@ -92,7 +99,8 @@ def difference_with_interval(
 ) -> list[dict[str, Any]]:
     """Return the scores of the second model minus those of the first, on the same resamples."""
     ones = np.ones((1, weights.shape[1]))
-    before, after = first.scores(ones), second.scores(ones)
+    before = first.scores(ones)
+    after = second.scores(ones)
     resampled = [counts.scores(weights) for counts in (first, second)]
     return [
         {

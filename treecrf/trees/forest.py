@@ -199,11 +199,11 @@ class Forest:
         nodes = pairwise(starts.tolist())
         surrogates = pairwise(surrogate_starts.tolist())
         # A mapping may take longer than a dict.
-        of_nodes = {name: packed[name] for name in FIELDS}
-        of_surrogates = {name: packed[name] for name in SURROGATE_FIELDS}
+        node_fields = {name: packed[name] for name in FIELDS}
+        surrogate_fields = {name: packed[name] for name in SURROGATE_FIELDS}
         for (start, stop), (first, last) in zip(nodes, surrogates, strict=True):
-            tree = {name: array[start:stop] for name, array in of_nodes.items()}
-            tree |= {name: array[first:last] for name, array in of_surrogates.items()}
+            tree = {name: array[start:stop] for name, array in node_fields.items()}
+            tree |= {name: array[first:last] for name, array in surrogate_fields.items()}
             forest.trees.append(tree)
         return forest
 
