@@ -22,9 +22,10 @@ from treecrf.cli.options import (
 from treecrf.cli.tables import FileData
 from treecrf.inputs.dataset import named
 from treecrf.inputs.large.table_sources import STANDARD, Source
+from treecrf.inputs.sequences import Sequences
 from treecrf.inputs.values import short_list
 from treecrf.learners.base.classifier import SequenceClassifier
-from treecrf.reports.evaluation import Data
+from treecrf.reports.evaluation import Data, checked_sequences
 from treecrf.reports.report import N_EXPLAINED, check_report_output, report_of
 
 DESCRIPTION = (
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     data = _read(options.data, model, options)
     training = None
     if options.training is not None:
-        training = _read(options.training, model, options).sequences
+        training = _read_sequences(options.training, model, options)
     with named(options.data):
         page = report_of(model, data, other, training, options.title, options.explain)
     page.save(options.output)
@@ -81,8 +82,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _read_sequences(path: str, model: SequenceClassifier, options: argparse.Namespace) -> Sequences:
+    """Read the sequences of a file as the model requires."""
+    source = Source(path)
+    data = read_file(source, reading_of(options), input_of(model))
+    with named(source.name):
+        return checked_sequences(model, data.sequences, None, None)
+
+
 def _read(path: str, model: SequenceClassifier, options: argparse.Namespace) -> Data:
-    """Read a file as the model requires."""
+    """Read a file with labels, names and texts, as the model requires."""
     source = Source(path)
     data = read_file(source, reading_of(options), input_of(model))
     with named(source.name):

@@ -20,6 +20,16 @@ from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesL
 UNKNOWN = -1
 
 
+def checked_sequences(
+    model: Any, X: SequencesLike, lengths: LengthsLike, groups: GroupsLike
+) -> Sequences:
+    """Read sequences as the model's ``predict`` does."""
+    check_model(model)
+    predictor = fitted_model(model).predictor
+    segmentation = predictor.segmentation(X, lengths, groups, may_be_empty=False)
+    return predictor.sequences(X, segmentation)
+
+
 @dataclass(frozen=True)
 class Data:
     """Sequences of the user that were checked against a model, with their names and labels."""

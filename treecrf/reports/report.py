@@ -16,7 +16,7 @@ from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.reports.comparison import comparison
 from treecrf.reports.drift import drift
-from treecrf.reports.evaluation import UNKNOWN, Data, Predictions
+from treecrf.reports.evaluation import UNKNOWN, Data, Predictions, checked_sequences
 from treecrf.reports.explanations import explanations
 from treecrf.reports.inside import (
     described_model,
@@ -182,7 +182,7 @@ def report(
     data = Data.of(model, X, y, lengths, groups, symbols)
     training = None
     if X_train is not None:
-        training = Data.of(model, X_train, None, None, groups_train).sequences
+        training = checked_sequences(model, X_train, None, groups_train)
     return report_of(model, data, other, training, title, n_explained)
 
 
