@@ -193,10 +193,7 @@ class Race:
 
     def _candidate(self, start: Any) -> Candidate:
         """Return a candidate from a start, with the first kind of chains."""
-        spec = self.spec
-        return self._candidate_of(
-            Variant(start, spec.kinds[0], spec.multi_output, spec.window, spec.leaves[0])
-        )
+        return self._candidate_of(self.spec.first_variant(start, self.spec.kinds[0]))
 
     def _candidate_of(self, variant: Variant) -> Candidate:
         return Candidate(variant, [None] * len(self.folds))

@@ -82,7 +82,7 @@ def default_choice(spec: BoostingSpec, has_held_out: bool) -> Choice:
     start = None
     if len(spec.starts) == 1:
         start = spec.starts[0]
-    variant = Variant(start, spec.kind, spec.multi_output, spec.window, spec.leaves[0])
+    variant = spec.first_variant(start, spec.kind)
     is_stopped = has_held_out and spec.stopping is not None
     return Choice(variant, spec.max_iter if is_stopped else spec.n_iter_unstopped, [])
 
@@ -136,9 +136,7 @@ def _choices(
     folds = make_folds(replace(data, training=training, seed=SEED), rules)
     spec = with_suited_leaves(with_best_window(spec, folds), training.described)
     if spec.n_variants > 1 and folds:
-        guess = Variant(
-            spec.starts[0], spec.kinds[0], spec.multi_output, spec.window, spec.leaves[0]
-        )
+        guess = spec.first_variant(spec.starts[0], spec.kinds[0])
         yield Choice(guess, min(COMPARED_ITERATIONS, spec.max_iter), [], is_guess=True)
 
     choice = None

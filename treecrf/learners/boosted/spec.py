@@ -176,6 +176,10 @@ class BoostingSpec:
             trees = replace(trees, l2_regularization=penalty_of_large(trees.l2_regularization))
         return replace(self, leaves=(max_leaf_nodes,), tree_settings=trees)
 
+    def first_variant(self, start: Any, kind: ChainKind) -> Variant:
+        """Return the variant of a start and a kind of chains that comes first otherwise."""
+        return Variant(start, kind, self.multi_output, self.window, self.leaves[0])
+
     def of(self, variant: Variant) -> BoostingSpec:
         """Return the settings with a variant that was chosen."""
         return replace(
