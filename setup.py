@@ -61,15 +61,17 @@ HEADERS = sorted(path.as_posix() for path in PACKAGE.rglob("*.h") if "templates"
 # Memoryviews and the like, which Cython would otherwise copy into every module.
 SHARED = "treecrf._cyutility"
 
-DOCUMENTATION = "https://treecrf.readthedocs.io/en/stable/"
+# The README of a checkout links to the newest pages, that of a package to those of its version.
+LATEST = "https://treecrf.readthedocs.io/en/latest/"
+STABLE = "https://treecrf.readthedocs.io/en/stable/"
 REPOSITORY = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"][
     "urls"
 ].get("Repository")
-# Pages of files that are not pages themselves.
+# The pages of files.
 PAGES = {
     "CHANGELOG.md": "changelog.html",
     "CONTRIBUTING.md": "contributing.html",
-    "examples": "gallery/index.html",
+    "examples/dask_cluster.py": "gallery/dask_cluster.html",
 }
 
 
@@ -94,22 +96,19 @@ def extension(name: str, source: Path) -> Extension:
 
 
 def description() -> str:
-    """Read the README for package indexes: links to files become links to the documentation."""
-    readme = Path("README.md").read_text(encoding="utf-8")
+    """Read the README for package indexes, where links to files lead nowhere."""
+    readme = Path("README.md").read_text(encoding="utf-8").replace(LATEST, STABLE)
     return re.sub(r"(!?\[([^]]*)\])\(([^)]*)\)", _absolute, readme)
 
 
 def _absolute(link: re.Match) -> str:
     """Replace a link to a file by one to its page, or to the repository if it has an address."""
-    target = re.sub(r"^docs/(.*)\.rst$", r"\1.html", link[3])
-    target = re.sub(r"^docs/(_static/.*)$", r"\1", target)
-    target = re.sub(r"^examples/(.*)\.py$", r"gallery/\1.html", target)
-    target = PAGES.get(target, target)
-    if "://" in target:
-        return link[0]
-    if target != link[3]:
-        return f"{link[1]}({DOCUMENTATION}{target})"
-    return f"{link[1]}({REPOSITORY}/blob/main/{target})" if REPOSITORY else link[2]
+    text, label, target = link.groups()
+    is_picture = target.startswith("docs/_static/")
+    page = target.removeprefix("docs/") if is_picture else PAGES.get(target)
+    if page:
+        return f"{text}({STABLE}{page})"
+    return f"{text}({REPOSITORY}/blob/main/{target})" if REPOSITORY else label
 
 
 class BuildExt(build_ext):

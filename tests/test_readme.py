@@ -21,6 +21,29 @@ def test_links_to_files_exist():
         assert (README.parent / file).exists(), file
 
 
+def test_links_to_the_documentation_lead_to_pages_that_it_has():
+    address = r"^\[\w+\]: https://[\w.]+/en/latest/(.+)\.html$"
+    pages = re.findall(address, README.read_text(), re.MULTILINE)
+    assert len(pages) > 20
+    for page in pages:
+        assert (README.parent / source(page)).exists(), page
+
+
+def source(page: str) -> str:
+    """The file from which a page of the documentation is made."""
+    if page == "gallery/index":
+        return "examples/GALLERY_HEADER.rst"
+    folder, name = page.rpartition("/")[::2]
+    return f"examples/{name}.py" if folder == "gallery" else f"docs/{page}.rst"
+
+
+def test_references_to_links_are_defined():
+    text = re.sub(r"`[^`]*`", "", README.read_text())
+    defined = re.findall(r"^\[(\w+)\]: ", text, re.MULTILINE)
+    used = re.findall(r"\]\[(\w+)\]|\[(\w+)\](?![\[(:])", text)
+    assert {name for pair in used for name in pair if name} == set(defined)
+
+
 def test_each_number_of_a_table_stands_in_the_section_of_its_benchmark():
     """The commands of a table are in the paragraph below it."""
     benchmarks = (README.parent / "benchmarks/README.md").read_text(encoding="utf-8")
