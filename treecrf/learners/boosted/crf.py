@@ -57,9 +57,12 @@ class TreeCRF(BoostedSequenceClassifier):
     """Conditional random field trained by gradient tree boosting.
 
     The score of a label at a position, given the previous labels, is a sum of regression trees.
-    The trees test the input in a window around the position and the previous labels. Each boosting
-    iteration computes the differences between the true labels and their probabilities by
-    forward-backward, and adds one tree per label that is fitted to these differences.
+    The trees test the input in a window around the position, and the previous labels. Each boosting
+    iteration computes the probabilities of the labels by forward-backward, and fits one tree per
+    label to the differences between the true labels and these probabilities.
+
+    Where a parameter is ``"auto"``, `fit` chooses its value, most often by cross-validation. This
+    requires ``early_stopping`` (the default); a warm start keeps the value of the model.
 
     Parameters
     ----------
@@ -67,78 +70,84 @@ class TreeCRF(BoostedSequenceClassifier):
 
     order
     window : int, (int, int) or "auto", default="auto"
-        Number of positions to the left and to the right whose features the trees can use.
-        Offsets outside of all training sequences are left out. With ``early_stopping``, ``"auto"``
-        chooses among 0, 1, 2, 5, 10, 20 and 50 on each side by cross-validation, with at most 400
-        columns in all, see :ref:`windows`; otherwise, and for rows of attributes, it is 0, and in a
-        warm start what the model has.
+        Number of positions to the left and to the right whose features the trees can test. Offsets
+        outside of all training sequences are left out. ``"auto"`` compares 0, 1, 2, 5, 10, 20, and
+        50 on each side by cross-validation, with at most 400 columns in all (:ref:`windows`). It is
+        0 for rows of attributes, and without ``early_stopping``.
     transitions
     constant_transitions : "auto" or bool, default="auto"
-        Whether the scores of labels after labels are the same at all positions. The trees test the
-        input only, and each iteration adds to one matrix of transition scores, which inspection of
-        the trees does not cover. With many labels, this saves memory and time: an example is a
-        label at a position, without a context. It requires ``objective="log"`` and an ``order``
-        of at least 1, and works neither with a beam nor with ``init="pseudo_likelihood"``. With
-        ``early_stopping``, ``"auto"`` chooses by cross-validation, where it is possible; otherwise,
-        it is False, and in a warm start what the model has. With more than 255 labels, it is True
-        up to 100,000,000 labels times positions; most of them occurring only once, as measurements
-        do, is an error.
+        Whether the scores of labels after labels are the same at all positions. If so, the trees
+        test the input only, and each iteration also updates a matrix of transition scores. With
+        many labels, this saves memory and time, because an example is a label at a position,
+        without its context. Functions that inspect trees do not cover the matrix.
+        Constant transitions require ``objective="log"`` and an ``order`` of at least 1. They work
+        neither with a beam nor with ``init="pseudo_likelihood"``.
+        ``"auto"`` chooses by cross-validation where they are possible; without ``early_stopping``,
+        it is False. With more than 255 labels, it is True up to 100,000,000 labels times positions;
+        if most of so many labels occur only once, as measurements do, `fit` raises an error.
 
     Objective
 
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"} or callable, \
             default="log"
-        Objective to maximize. If P is the probability of the labels of a sequence, and q of the
-        label of a position: the sum of log P (``"log"``), minus the sum of 1/P (``"exponential"``),
-        the sum of log q (``"hamming_log"``), or minus the sum of 1/q (``"hamming_exponential"``).
-        Exponential objectives emphasize the worst-labeled sequences or positions; Hamming
-        objectives count single labels rather than whole sequences. Objectives other than ``"log"``
-        use first-order steps and no beam.
-        A function is a loss to minimize, see :ref:`custom_objective`: ``losses, gradient =
-        objective(y, proba)`` from the codes of the true labels, indices in ``classes_``, and the
-        probability of each label at each position.
+        Objective to maximize, where P is the probability of the true labels of a sequence, and q
+        that of the true label of a position:
+
+        - ``"log"``: the sum of log P;
+        - ``"exponential"``: minus the sum of 1/P, which emphasizes the worst sequences;
+        - ``"hamming_log"``: the sum of log q, which counts labels rather than sequences;
+        - ``"hamming_exponential"``: minus the sum of 1/q, which emphasizes the worst positions.
+
+        A function is a loss to minimize: ``losses, gradient = objective(y, proba)`` from the true
+        labels, as indices in ``classes_``, and the probability of each label at each position
+        (:ref:`custom_objective`). All but ``"log"`` use first-order steps and no beam.
     second_order : "auto" or bool, default="auto"
-        Whether to use Newton boosting: leaf values are divided by the curvature of the likelihood
-        instead of the number of examples. Only for ``objective="log"``, where it is the meaning of
-        ``"auto"``.
+        Whether to use Newton boosting, which divides leaf values by the curvature of the likelihood
+        instead of the number of examples. It requires ``objective="log"``; ``"auto"`` is True
+        for this objective.
     curvature : {"auto", "bound", "diagonal"}, default="auto"
-        Curvature of Newton steps. ``"diagonal"`` is 2 p (1 - p) with the probability p of the label
-        and its context; it takes the least time, but its steps can be too long where labels far
-        apart depend on each other. ``"bound"`` is an upper bound for which steps of length 1 are
-        safe. ``"auto"`` is the diagonal, but at least ``learning_rate`` times the bound, so that
-        steps are safe as well. With an order above 1, successive contexts share labels: the bound
-        is larger, steps are shorter, and ``"diagonal"`` often gets about as far in a third of the
-        time. With constant transitions and such an order, its steps would be too long, and it means
-        ``"auto"``. Steps that lower the log-likelihood of the training sequences all the same are
-        halved, see :ref:`halved_steps`. Only for ``second_order``.
+        Curvature of Newton steps. Only for ``second_order``.
+
+        - ``"diagonal"`` is 2 p (1 - p), with the probability p of the label and its context. It
+          takes the least time, but its steps can be too long if labels far apart depend on each
+          other.
+        - ``"bound"`` is an upper bound, with which steps of length 1 are safe.
+        - ``"auto"`` is the diagonal, but at least ``learning_rate`` times the bound, with which
+          steps are safe as well.
+
+        With an order above 1, the bound is larger because successive contexts share labels. Steps
+        are shorter, and ``"diagonal"`` often gets about as far in a third of the time. With
+        constant transitions and such an order, its steps would be too long, so it is the same as
+        ``"auto"``. Steps that lower the log-likelihood of the training sequences are halved
+        (:ref:`halved_steps`).
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. In tree fitting, each position has the weight of its true label; the
-        reported objective is unweighted. Labels missing from a dict have weight 1; a dict may name
-        labels that do not occur in y, as long as it also names all that do.
+        Weights of the labels. When trees are fitted, each position has the weight of its true
+        label; the reported objective is not weighted. Labels that a dict does not name have
+        weight 1. A dict may name labels that do not occur in y if it names all those that do.
 
     Trees
 
     max_iter : int or "auto", default="auto"
-        Number of boosting iterations, each with one tree per label; with early stopping, the
-        maximum. ``"auto"`` is up to 500 iterations with early stopping, and a warning if that is
-        too few; 100 iterations without.
+        Number of boosting iterations, each with one tree per label. With early stopping, it is the
+        maximum. ``"auto"`` is 500 with early stopping, with a warning if this is too few, and 100
+        without.
     learning_rate : float, default=0.3
         Factor by which the leaf values of each tree are multiplied.
     multi_strategy : {"auto", "one_output_per_tree", "multi_output_tree"}, default="auto"
-        Whether each label has trees of its own, or an iteration adds one tree for all labels, whose
-        leaves have a value for each (``"multi_output_tree"``, as in XGBoost). With many labels, it
-        takes much less time, in training and in prediction. Its tests read the input only, so it
-        requires constant transitions, which ``constant_transitions="auto"`` then stands for, or
-        ``order=0``. It supports neither ``missing="surrogate"`` nor monotonic constraints nor a
-        number as ``sampling``. With ``early_stopping``, ``"auto"`` chooses by cross-validation,
-        from 24 labels on and below a million examples; otherwise, each label has trees of its own,
-        and in a warm start it is what the model has.
+        Whether each label has its own trees, or one tree per iteration has a value for each label
+        in its leaves, as in XGBoost. With many labels, ``"multi_output_tree"`` makes training
+        and prediction much faster.
+        These trees test the input only. They require constant transitions, so
+        ``constant_transitions="auto"`` means True, or ``order=0``. They support neither
+        ``missing="surrogate"`` nor monotonic constraints nor a number as ``sampling``.
+        ``"auto"`` chooses by cross-validation if there are at least 24 labels and fewer than a
+        million examples. Otherwise, and without ``early_stopping``, each label has its own trees.
     max_leaf_nodes : int or "auto", default="auto"
-        Maximum number of leaves per tree. Trees grow best-first. With ``early_stopping``, symbols
-        or categories, at least 8,192 training positions, and at most 32,768 values at the offsets
-        of the window, ``"auto"`` chooses 64 or 1024 by cross-validation; a quarter of
-        ``l2_regularization`` counts in trees of 1024 leaves, whose leaves have little weight.
-        Otherwise, it is 64, and in a warm start what the model has.
+        Maximum number of leaves per tree. Trees grow best-first. ``"auto"`` is 64, unless the
+        features are symbols or categories with at most 32,768 values at the offsets of the window,
+        and there are at least 8,192 training positions: then it is 64 or 1024, by cross-validation.
+        Trees of 1024 leaves use a quarter of ``l2_regularization``, because each leaf has few
+        examples.
     max_depth : int or None, default=None
         Maximum number of tests from the root of a tree to a leaf, including tests of previous
         labels. None is no limit.
@@ -148,44 +157,49 @@ class TreeCRF(BoostedSequenceClassifier):
     categorical_features
     missing : {"weighting", "weighting-only", "surrogate", "impute", "indicator"}, \
             default="weighting"
-        How missing values are handled. ``"weighting"`` sends the position to both children of a
-        test, with part of its weight to each. ``"surrogate"`` uses the test that agrees best with
-        it. With both, trees may also test whether a value is missing; with ``"weighting-only"``,
-        they do not. ``"impute"`` fills in the mean of numeric features and the most common value of
-        all others. ``"indicator"`` sets the value to 0 and adds a boolean feature that marks it as
-        missing.
+        How missing values are handled:
+
+        - ``"weighting"`` sends a position to both children of a test, with part of its weight
+          to each. Trees may also test whether a value is missing.
+        - ``"weighting-only"`` does the same without tests of whether a value is missing.
+        - ``"surrogate"`` uses the test that agrees best with the test that cannot be made. Trees
+          may also test whether a value is missing.
+        - ``"impute"`` fills in the mean of a numeric feature, and the most common value of others.
+        - ``"indicator"`` fills in 0 and adds a boolean feature that marks the value as missing.
     max_bins : "auto" or int, default="auto"
-        Maximum number of quantile bins per numeric feature, at most 255. There are fewer bins, but
-        at least 16, if they would hold fewer than 16 training positions on average. ``"auto"``
-        takes a quarter of the number of training positions per leaf, at least 128 and at most 255:
-        finer thresholds take time and hardly improve trees. Values that recur at least four times
-        on average have a bin each, up to ``max_bins`` or 255.
+        Maximum number of quantile bins per numeric feature, at most 255. ``"auto"`` is a quarter of
+        the number of training positions per leaf, between 128 and 255; finer thresholds take time
+        and hardly improve trees. Bins hold at least 16 training positions on average, unless there
+        are only 16 bins. Values that occur at least four times on average have a bin each, up to
+        ``max_bins`` or 255.
     monotonic_cst : array-like of int of shape (n_features,), dict or None, default=None
-        Monotonic constraints: 1 for features whose higher values may only raise the score of the
-        second of two labels in ``classes_``, -1 for features whose higher values may only lower it,
-        and 0 for all others. They hold at each offset of the window. A dict has the signs of some
-        features, by name or index; with more than two labels, each is a dict of signs by label.
-        Only for numbers and booleans. Positions that lack the value are not ordered.
+        Monotonic constraints on numbers and booleans, at each offset of the window: 1 if higher
+        values may only raise the score of the second of the two labels in ``classes_``, -1 if they
+        may only lower it, and 0 for no constraint. A dict has the signs of some features, by name
+        or index; with more than two labels, each of its values is a dict of signs by label.
+        Positions where the value is missing are not constrained.
     interaction_cst : {"pairwise", "no_interactions"}, list of lists or None, default=None
-        Sets of features, by name or index, that may interact: a branch of a tree tests features of
-        one set only, at any offsets. Features in no set form another set. ``"pairwise"`` stands for
-        all pairs, ``"no_interactions"`` for single features. Previous labels may always be tested.
+        Sets of features, by name or index, that may interact: each branch of a tree tests features
+        of one set only, at any offsets. The features in no set form another set. ``"pairwise"``
+        allows all pairs of features, and ``"no_interactions"`` single features. All branches may
+        test previous labels.
 
     Regularization
 
     l2_regularization : float, default=20.0
-        Shrinkage of the leaf values, as a number of imaginary examples with target 0 in each leaf.
-        With ``second_order``, it is added to the sum of their curvature. A quarter of it counts in
-        trees for all labels (``multi_strategy``), because a label has little weight in many leaves.
+        Shrinkage of the leaf values: each leaf counts this number of additional examples with
+        target 0. With ``second_order``, it is added to the sum of the curvatures in the leaf. Trees
+        for all labels (``multi_strategy``) use a quarter of it, because a label has little weight
+        in many of their leaves.
     min_gain : float, default=0.0
         Minimum reduction of the squared error by a split.
     min_samples_leaf : int, default=1
-        Minimum number of examples, pairs of a position and its previous labels, in each child.
+        Minimum number of examples in each child. An example is a position with its previous labels.
     max_features : float, default=1.0
-        Fraction of the windowed features considered at each node, chosen at random. Previous labels
-        are always considered.
+        Fraction of the features in the window that are considered at each node, chosen at random.
+        Previous labels are always considered.
     max_features_per_tree : float, default=1.0
-        Fraction of the windowed features that each tree may test, chosen at random. With many
+        Fraction of the features in the window that each tree may test, chosen at random. With many
         features, a small fraction saves time.
     subsample : float, default=1.0
         Fraction of the training sequences used in each iteration, chosen at random.
@@ -193,35 +207,39 @@ class TreeCRF(BoostedSequenceClassifier):
     Samples of examples
 
     sampling : "auto", float or None, default="auto"
-        Which examples each tree is fitted to. With a float, examples with an absolute residual of
-        at least this value are always used. The others are used with a probability proportional to
-        their residual, and weighted by the inverse, so that all sums are unbiased. None uses all
+        Which examples each tree is fitted to. With a float, examples whose absolute residual is at
+        least this value are always used. The others are used with a probability proportional to
+        their residual, and weighted by its inverse, which makes all sums unbiased. None uses all
         examples. ``"auto"`` is 0.1 for at least a million examples, or at least 80 per position
         (10 with ``constant_transitions``), and otherwise None.
     max_examples : "auto", int or None, default="auto"
-        Maximum number of examples per iteration, on average, if they are sampled. The threshold of
-        ``sampling`` is raised accordingly. ``"auto"`` is 300,000 up to a million training
-        positions, and grows with their cube root from there on. None is no limit.
+        Maximum number of sampled examples per iteration, on average. The threshold of ``sampling``
+        is raised accordingly. ``"auto"`` is 300,000 up to a million training positions, and grows
+        with the cube root of their number above. None is no limit.
 
     Start
 
     init : {"auto", "zero", "transitions", "linear", "pseudo_likelihood"} or LinearCRF, \
             default="auto"
-        What training starts from. ``"linear"`` fits a `LinearCRF` to the values in the window and
-        adds the trees to 0.4 times its scores. Its penalty is 1; from 10,000 training positions on
-        it grows with their square root, and from 16 numbers in a window on with their number. From
-        100,000 positions on, or from 100 for each column and category on if these are more (up to
-        1,000,000), it is fitted to a sample of the sequences. ``"transitions"`` fits such a model
-        without attributes, so that its scores depend on the previous label only, and adds the trees
-        to half of them. An estimator replaces it, with its own window and all of its scores, fitted
-        to up to 1,000,000 positions; if it is fitted, it is used as it is. None of these works with
-        a beam or ``order=0``, and all cut numbers to their range in the training data of the linear
-        model.
-        ``"pseudo_likelihood"`` starts from scores of 0 and follows the gradient of the
-        pseudo-likelihood in the first three iterations, whatever the objective. With
-        ``early_stopping``, ``"auto"`` chooses among ``"linear"``, all scores of the linear model,
-        ``"transitions"`` and ``"zero"``, by cross-validation, with ``objective="log"`` and without
-        ``monotonic_cst``; otherwise, and where none of them works, it is ``"zero"``.
+        Scores that training starts from:
+
+        - ``"zero"``: all scores are 0.
+        - ``"linear"``: 0.4 times the scores of a `LinearCRF` that is fitted to the values in the
+          window. Its penalty is 1 up to 10,000 training positions and grows with the square root of
+          their number above; it also grows with the number of numeric columns in the window, from
+          16 on. Above 100,000 positions, or 100 for each column and category if these are more (up
+          to 1,000,000), it is fitted to a sample of the sequences.
+        - ``"transitions"``: half of the scores of a linear model without attributes, which depend
+          on the previous label only.
+        - A `LinearCRF`: all of its scores, with its own window. It is fitted to at most 1,000,000
+          positions, unless it is fitted already.
+        - ``"pseudo_likelihood"``: all scores are 0, and the first three iterations follow the
+          gradient of the pseudo-likelihood, for any objective.
+
+        ``"auto"`` compares ``"linear"``, all scores of the same linear model, ``"transitions"``,
+        and ``"zero"`` by cross-validation, with ``objective="log"`` and without ``monotonic_cst``.
+        Otherwise, and without ``early_stopping``, it is ``"zero"``. Linear models work neither with
+        a beam nor with ``order=0``, and cut numbers to their range in the training data.
     warm_start : bool, default=False
         Whether `fit` adds iterations to the previously fitted model, up to ``max_iter`` in total.
 
@@ -232,8 +250,8 @@ class TreeCRF(BoostedSequenceClassifier):
         position, in training and in prediction. Set it for many labels or high orders. None keeps
         all contexts.
     beam : {"two-pass", "forward-only"}, default="two-pass"
-        Training with a beam uses probabilities given the whole sequence (``"two-pass"``) or given
-        only the positions up to each (``"forward-only"``).
+        Whether training with a beam uses probabilities given the whole sequence (``"two-pass"``),
+        or given the positions up to the present one (``"forward-only"``).
 
     Decoding
 
@@ -244,11 +262,11 @@ class TreeCRF(BoostedSequenceClassifier):
 
     early_stopping : "auto" or bool, default="auto"
         Whether to stop when the score of the validation sequences has not improved by ``tol`` for
-        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best. With
+        ``n_iter_no_change`` iterations. The model keeps the iterations up to the best one. With
         ``"auto"`` and without validation data, cross-validation chooses the number of iterations,
-        and then all sequences are used for training; :ref:`folds` says what it holds out. Above
-        100,000 positions, this is done on a sample of the sequences. Without cross-validation,
-        with fewer than 50 training positions and in a warm start, all iterations are run.
+        and the model is then trained on all sequences (:ref:`folds`). Above 100,000 positions,
+        cross-validation uses a sample of the sequences. With fewer than 50 training positions and
+        in a warm start, there is no cross-validation, and all iterations are run.
     validation_fraction
     n_iter_no_change : int, default=10
         Number of iterations without improvement before training stops; half as many in
@@ -257,23 +275,24 @@ class TreeCRF(BoostedSequenceClassifier):
         Minimum increase of the score that counts as an improvement, in the units of
         ``validation_score_``.
     scoring : str or callable, default="auto"
-        Score of the validation sequences in ``validation_score_``, by which early stopping chooses
-        the number of iterations, and cross-validation also the model. ``"auto"``, of `TreeCRF`
-        only, agrees with `predict`: it is the mean logarithm of the marginal probability of the
-        true label (``"neg_log_loss"``), but with ``decoding="viterbi"`` the objective of training
-        (``"loss"``), as with other objectives than ``"log"``, and with a beam.
-        Others are the mean log-likelihood per position (``"log_likelihood"``), ``"accuracy"``,
-        another name in `treecrf.metrics.SCORERS`, a scorer of that module, or a function of the
-        lists of true and predicted label sequences. Higher is better. Labels are predicted as by
-        `predict`.
+        Score of the validation sequences (``validation_score_``), by which early stopping chooses
+        the number of iterations, and cross-validation also the model. Higher is better.
+
+        - ``"auto"`` agrees with `predict`. It is ``"neg_log_loss"`` for marginal decoding. It is
+          ``"loss"`` with ``decoding="viterbi"``, with a beam, and for all objectives but ``"log"``.
+        - ``"neg_log_loss"``: the mean logarithm of the marginal probability of the true label.
+        - ``"loss"``: the objective of training.
+        - ``"log_likelihood"``: the log-likelihood of the sequences, per position.
+        - ``"accuracy"``, or another name in `treecrf.metrics.SCORERS`.
+        - A scorer of `treecrf.metrics`, or a function of the lists of true and predicted label
+          sequences. Labels are predicted as by `predict`.
     calibration : {"auto"} or None, default=None
-        Whether all scores are divided by a temperature, at least 1, so that the probabilities of
-        new sequences can be trusted: models tend to be too sure. With ``early_stopping="auto"`` and
-        without validation data, cross-validation compares models at their best temperatures, if
-        marginal probabilities are scored (``scoring``), folds hold out whole sequences, and there
-        are no ``init_score``. With few held-out sequences, temperatures are close to 1. None leaves
-        the scores as they are: on held-out data, with folds of whole sequences, temperatures hardly
-        changed the mean log loss.
+        ``"auto"`` divides all scores by a temperature of at least 1, because models tend to be too
+        sure of the labels of new sequences. Cross-validation then compares models at their
+        best temperatures. It requires ``early_stopping="auto"`` without validation data, a
+        ``scoring`` of marginal probabilities, folds of whole sequences, and no ``init_score``. With
+        few held-out sequences, the temperature is close to 1. None leaves the scores as they are
+        (:ref:`temperature`).
 
     Running
 
@@ -291,37 +310,36 @@ class TreeCRF(BoostedSequenceClassifier):
     init_ : LinearCRF or None
         The linear model whose scores the trees are added to, with ``init="linear"``,
         ``"transitions"`` or an estimator. Its weights are rounded to multiples of 2**-20. With
-        ``init="linear"``, the penalty of its weights was larger than its ``l2_regularization`` if
-        there were more than 10,000 positions, or more than 16 numbers in a window. Functions that
-        inspect trees do not cover it.
+        ``init="linear"``, its penalty can be larger than its ``l2_regularization`` (see ``init``).
+        Functions that inspect trees do not cover it.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Objective on the training data per position, before the first and after each iteration: the
         mean of log P divided by the mean length; minus the logarithm of the mean of 1/P, divided by
         the mean length; the mean of log q; or minus the logarithm of the mean of 1/q.
     validation_score_ : float array
-        The ``scoring`` of the validation sequences; empty without them, and if the number of
-        iterations was chosen on a sample. With ``calibration``, each is the score at the best
-        temperature T of its iteration, less log(T)**2 / (2 n) with the number n of held-out
-        sequences or groups. With a beam, which overestimates the likelihood of sequences, the
-        objective is the mean of log q over the validation positions.
+        The ``scoring`` of the validation sequences before the first and after each iteration; empty
+        without them, and if the number of iterations was chosen on a sample. With ``calibration``,
+        each is the score at the best temperature T of its iteration, less log(T)**2 / (2 n) with
+        the number n of held-out sequences or groups. With a beam, which overestimates the
+        likelihood of sequences, the objective is the mean of log q over the validation positions.
     temperature_ : float
-        Number that all scores of the model were divided by after training (``calibration``), a
-        multiple of 2**-10; 1 if none was chosen. ``train_score_`` is of the scores before. A warm
-        start continues from the divided scores.
+        Number by which all scores of the model were divided after training (``calibration``), a
+        multiple of 2**-10; 1 if none was chosen. ``train_score_`` is computed before the division.
+        A warm start continues from the divided scores.
     constant_transitions_ : bool
         Whether the scores of labels after labels are the same at all positions.
     multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
-        Whether each label has trees of its own, or an iteration has one tree for all labels.
+        Whether each label has its own trees, or each iteration has one tree for all labels.
     max_leaf_nodes_ : int
         Maximum number of leaves per tree.
     window_ : (int, int)
-        Number of positions to the left and to the right whose features the trees can use.
+        Number of positions to the left and to the right whose features the trees can test.
     evals_result_ : dict
         Scores of the sets in ``eval_set``: for each set, ``"valid_0"`` and so on, a dict of float
         arrays of shape ``(n_iter_ + 1,)``, the ``"objective"`` and the metric of ``scoring``.
     feature_importances_ : float array of shape ``(n_features_in_,)``
-        Fraction of the total gain of all splits that is due to each feature, over all offsets; 0
-        for all if there are no trees (``n_iter_`` is 0): see the weights of ``init_`` instead.
+        Fraction of the total gain of all splits that is due to each feature, over all offsets. All
+        are 0 if there are no trees (``n_iter_`` is 0); inspect the weights of ``init_`` instead.
 
     See Also
     --------

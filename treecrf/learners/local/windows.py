@@ -154,13 +154,13 @@ class SlidingWindowClassifier(WindowClassifier):
         numbers, and indicators of offsets outside the sequence. If None, trees are boosted as in
         the other estimators.
     multi_strategy : {"auto", "one_output_per_tree", "multi_output_tree"}, default="auto"
-        Whether each label has trees of its own, or an iteration adds one tree for all labels, whose
-        leaves have a value for each (``"multi_output_tree"``, as in XGBoost). With many labels, it
-        takes much less time, in training and in prediction. It supports neither
-        ``missing="surrogate"`` nor monotonic constraints nor a number as ``sampling``. With
-        ``early_stopping``, ``"auto"`` chooses by cross-validation, from 24 labels on and below a
-        million examples; otherwise, each label has trees of its own, and in a warm start it is what
-        the model has.
+        Whether each label has its own trees, or one tree per iteration has a value for each label
+        in its leaves, as in XGBoost. With many labels, ``"multi_output_tree"`` makes training
+        and prediction much faster. These trees support neither ``missing="surrogate"`` nor
+        monotonic constraints nor a number as ``sampling``.
+        ``"auto"`` chooses by cross-validation if there are at least 24 labels and fewer than a
+        million examples. Otherwise, and without ``early_stopping``, each label has its own trees. A
+        warm start keeps the kind of the model.
     learning_rate : float, default=0.15
         Factor by which the leaf values of each tree are multiplied.
     max_features : float, default=1.0
@@ -172,7 +172,7 @@ class SlidingWindowClassifier(WindowClassifier):
     Attributes
     ----------
     multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
-        Whether each label has trees of its own, or an iteration has one tree for all labels.
+        Whether each label has its own trees, or each iteration has one tree for all labels.
     estimator_ : classifier
         The fitted copy of ``estimator``, if one is given; the only other fitted attributes are then
         ``classes_`` and ``n_features_in_``.
