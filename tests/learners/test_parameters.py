@@ -34,11 +34,12 @@ OTHER_TEXTS = {
     "l2_regularization": [(LINEAR,)],
     "max_depth": [(FUTURE,)],
     "max_features": [(SLIDING,)],
+    "max_leaf_nodes": [(FUTURE,)],
     "max_iter": [(FUTURE,), (LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "min_samples_leaf": [(CRF,)],
     "missing": [(LINEAR, BOOSTING, PERCEPTRON, SVM)],
     "multi_strategy": [(SLIDING,)],
-    "scoring": [(LINEAR,)],
+    "scoring": [(CRF,), (LINEAR,)],
     "n_iter_no_change": [(BOOSTING,), (PERCEPTRON,), (FUTURE, LINEAR)],
     "n_jobs": [(PERCEPTRON,), (SVM,)],
     "objective": [(LINEAR,)],
@@ -53,13 +54,13 @@ OTHER_TEXTS = {
     "window": [(FUTURE,), (LINEAR, BOOSTING, PERCEPTRON), (SVM,)],
     # Attributes
     "estimator_": [(FEATURES,)],
-    "feature_importances_": [(FUTURE,)],
+    "feature_importances_": [(CRF,), (FUTURE,)],
     "loss_": [(LINEAR,)],
     "n_features_in_": [(HMM,)],
     "n_iter_": [(LINEAR,), (BOOSTING,), (PERCEPTRON,), (SVM,)],
     "state_weights_": [(SVM,)],
     "train_score_": [(CRF,), (LINEAR,), (BOOSTING,)],
-    "validation_score_": [(CRF,), (LINEAR, MEMM, RECURRENT, SLIDING)],
+    "validation_score_": [(CRF,), (LINEAR,), (MEMM, RECURRENT, SLIDING)],
 }
 
 

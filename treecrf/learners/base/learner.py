@@ -62,22 +62,27 @@ class SequenceLearner(SequenceClassifier):
         ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
         other errors cost 1.
     transitions : str, dict, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules of a tagging
-        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"`` or ``"biluo"``, in any case); a dict
-        with a list of the labels that may follow each label, and with the key None of those that
-        may come first, where labels that are no keys may be followed by all; or a matrix of shape
-        (n_classes, n_classes) with a row for each previous label, in the order of ``classes_``. An
-        optional extra row marks the labels that may come first.
+        Which labels may follow each other, in training and in decoding:
+
+        - A string: the rules of a tagging scheme for tags like ``B-X``, ``I-X``, and ``O``.
+          Schemes are ``"bio"`` (or ``"iob2"``), ``"iob1"``, ``"ioe2"``, ``"bioes"`` (or
+          ``"iobes"``), and ``"bilou"`` (or ``"biluo"``), in any case.
+        - A dict: for each label, the list of labels that may follow it; for the key None, the
+          labels that may come first. Labels that are no keys may be followed by all labels.
+        - A matrix of shape (n_classes, n_classes): a row for each previous label, in the order of
+          ``classes_``. An optional last row marks the labels that may come first.
     validation_fraction : float, default=0.1
         Fraction of the training sequences held out for early stopping.
     scoring : str or callable, default="loss"
-        Score of the validation sequences in ``validation_score_``, for early stopping: the
-        objective of training (``"loss"``), the mean log-likelihood per position
-        (``"log_likelihood"``), the mean logarithm of the marginal probability of the true label
-        (``"neg_log_loss"``), ``"accuracy"``, another name in `treecrf.metrics.SCORERS`, a scorer of
-        that module, or a function of the lists of true and predicted label sequences. Higher is
-        better. Labels are predicted as by `predict`.
+        Score of the validation sequences (``validation_score_``) for early stopping. Higher is
+        better.
+
+        - ``"loss"``: the objective of training.
+        - ``"log_likelihood"``: the log-likelihood of the sequences, per position.
+        - ``"neg_log_loss"``: the mean logarithm of the marginal probability of the true label.
+        - ``"accuracy"``, or another name in `treecrf.metrics.SCORERS`.
+        - A scorer of `treecrf.metrics`, or a function of the lists of true and predicted label
+          sequences. Labels are predicted as by `predict`.
     n_jobs : int, default=None
         Number of threads; -1 uses all processors. The result does not depend on it.
 

@@ -71,10 +71,12 @@ class FutureFeatureMEMM(LocalClassifier):
     Parameters
     ----------
     window : int or (int, int), default=0
-        Number of positions to the left and to the right whose features the trees can use.
+        Number of positions to the left and to the right whose features the trees can test.
         Offsets outside of all training sequences are left out.
     max_iter : int, default=500
         Maximum number of boosting iterations between two discoveries.
+    max_leaf_nodes : int, default=20
+        Maximum number of leaves per tree. Trees grow best-first.
     max_depth : int or None, default=None
         Maximum number of tests from the root of a tree to a leaf, including tests of previous
         labels. None is no limit. The trees that add a discovered feature are not limited.

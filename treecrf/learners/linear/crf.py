@@ -100,61 +100,71 @@ class LinearCRF(LinearSequenceClassifier):
         Whether each attribute also has weights for pairs of previous label and label, in addition
         to those for labels.
     all_possible_states : {"auto"} or bool, default="auto"
-        Whether attributes have weights for all labels (True) or, as by default in CRFsuite, only
-        for the labels that occur with them in the training data (False). By default, they also have
-        weights for labels with which they would be expected at least once if they did not depend
-        on the label: on text these are few more weights than with False, and labels are about as
-        accurate as with all. Numbers that are hardly ever 0 have weights for all labels. Pairs of
-        labels with ``transition_features`` are treated alike. With ``solver="sgd"``, all labels
-        have weights, and False is not supported.
+        Labels for which an attribute has weights:
+
+        - True: all labels.
+        - False: the labels that occur with the attribute in the training data, the default of
+          CRFsuite. It requires ``solver="lbfgs"``.
+        - ``"auto"``: these, and the labels that would be expected with the attribute at least once
+          if it did not depend on the label. On text, this adds few weights, and labels are about as
+          accurate as with True. With ``solver="sgd"``, it is True.
+
+        The same holds for pairs of labels with ``transition_features``. Numbers that are hardly
+        ever 0 have weights for all labels.
     all_possible_transitions : bool, default=True
-        Whether all pairs of labels have weights (True) or, as by default in CRFsuite, only those
-        that follow each other in the training data (False, which needs ``solver="lbfgs"``).
+        Whether all pairs of labels have weights (True), or those that follow each other in the
+        training data (False), the default of CRFsuite. False requires ``solver="lbfgs"``.
     start_weights : bool, default=True
-        Whether labels have weights at first positions, which CRFsuite does not have (False, which
-        needs ``solver="lbfgs"``).
+        Whether labels have weights at first positions. CRFsuite has none. False requires
+        ``solver="lbfgs"``.
     objective : {"log", "exponential", "hamming_log", "hamming_exponential"} or callable, \
             default="log"
-        Objective to maximize. If P is the probability of the labels of a sequence, and q of the
-        label of a position: the sum of log P (``"log"``), minus the sum of 1/P (``"exponential"``),
-        the sum of log q (``"hamming_log"``), or minus the sum of 1/q (``"hamming_exponential"``).
+        Objective to maximize, where P is the probability of the true labels of a sequence, and q
+        that of the true label of a position:
+
+        - ``"log"``: the sum of log P, the only objective with a fast gradient;
+        - ``"exponential"``: minus the sum of 1/P, which emphasizes the worst sequences;
+        - ``"hamming_log"``: the sum of log q, which counts labels rather than sequences;
+        - ``"hamming_exponential"``: minus the sum of 1/q, which emphasizes the worst positions.
+
         For sums of 1/P and 1/q, the regularization is added to the logarithm of their mean times
-        their number. Only ``"log"`` has the fast gradient, and Hamming objectives may converge to a
-        local optimum.
-        A function is a loss to minimize, see :ref:`custom_objective`: ``losses, gradient =
-        objective(y, proba)`` from the codes of the true labels, indices in ``classes_``, and the
-        probability of each label at each position.
+        their number. Hamming objectives may converge to a local optimum.
+
+        A function is a loss to minimize: ``losses, gradient = objective(y, proba)`` from the true
+        labels, as indices in ``classes_``, and the probability of each label at each position
+        (:ref:`custom_objective`).
     l2_regularization : float or "auto", default=1.0
-        Coefficient of the sum of squared weights; ``c2`` in CRFsuite. ``"auto"`` chooses among
-        powers of 10 by cross-validation, with the score that ``scoring`` names, see
-        :ref:`penalty`; with fewer than 50 training positions it is 1, and in a warm start what the
-        model has.
+        Coefficient of the sum of squared weights; ``c2`` in CRFsuite. ``"auto"`` chooses a power of
+        10 by cross-validation, with the score that ``scoring`` names (:ref:`penalty`). With fewer
+        than 50 training positions it is 1, and a warm start keeps that of the model.
     l1_regularization : float, default=0.0
         Coefficient of the sum of absolute weights; ``c1`` in CRFsuite. It sets weights to exactly
         0.
     solver : {"lbfgs", "sgd"}, default="lbfgs"
-        ``"lbfgs"`` finds the optimum. ``"sgd"`` comes near it in a few passes over the training
-        sequences (``max_iter=10`` to 30) by stochastic gradient descent, which is faster for many
+        ``"lbfgs"`` finds the optimum. ``"sgd"``, stochastic gradient descent, comes close to it in
+        a few passes over the training sequences (``max_iter=10`` to 30), which is faster for many
         attributes. It requires ``objective="log"`` and supports neither ``l1_regularization`` nor
         ``transition_features``.
     max_iter : int, default=1000
         Maximum number of iterations of L-BFGS, or of passes over the training sequences with
         ``solver="sgd"``.
     tol : float, default=1e-5
-        Training ends when ten iterations together have lowered the loss by less than this fraction
-        of it (of 1 if the loss is below 1).
+        Training ends when ten iterations together lower the loss by less than this fraction of it
+        (of 1 if the loss is below 1).
     min_count : int, default=1
         Attributes that occur (are non-zero) at fewer training positions are dropped.
     missing : {"indicator", "impute"}, default="indicator"
-        How missing values are handled. ``"indicator"`` sets all one-hot attributes of a category to
-        0, replaces numbers and booleans by their training mean, and, if the column has missing
-        values in training, adds an attribute that marks them. ``"impute"`` fills in the mean of
-        numeric features and the most common value of all others.
+        How missing values are handled:
+
+        - ``"indicator"`` sets all one-hot attributes of a category to 0, and fills in the mean of
+          numbers and booleans. If a column has missing values in the training data, it also has
+          an attribute that marks them.
+        - ``"impute"`` fills in the mean of numeric features, and the most common value of others.
     standardize : bool, default=True
-        Whether numbers are shifted to a mean of 0 and divided by a power of 2 that brings their
-        standard deviation to between 1 and 2, so that the penalties do not depend on units. Columns
-        of sparse matrices and of dicts are divided, but not shifted. Columns of 0 and 1 and
-        categories stay as they are. Weights are those of the standardized numbers.
+        Whether to scale numbers so that the penalties do not depend on units. Numbers are shifted
+        to a mean of 0 and divided by the power of 2 that brings their standard deviation to between
+        1 and 2. Columns of sparse matrices and of dicts are divided, but not shifted. Categories
+        and columns of 0 and 1 stay as they are. Weights are those of the scaled numbers.
     early_stopping : bool, default=False
         Whether to stop when the score of the validation sequences has not improved for
         ``n_iter_no_change`` iterations. The model keeps the weights of the best iteration.
@@ -163,10 +173,9 @@ class LinearCRF(LinearSequenceClassifier):
     warm_start : bool, default=False
         Whether `fit` starts from the weights of the previous fit.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. Each sequence has the mean weight of its labels; only for
-        ``objective="log"``. The reported likelihoods are unweighted. Labels missing from a dict
-        have weight 1; a dict may name labels that do not occur in y, as long as it also names all
-        that do.
+        Weights of the labels. Each sequence has the mean weight of its labels; the reported
+        likelihoods are not weighted. Only for ``objective="log"``. Labels that a dict does not name
+        have weight 1. A dict may name labels that do not occur in y if it names all those that do.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of validation sequences and, with ``solver="sgd"``, of the order in which
         the sequences are visited.

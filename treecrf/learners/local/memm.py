@@ -68,7 +68,9 @@ class LocalClassifier(BoostedSequenceClassifier):
         return replace(super()._label_rules(), uses_known_examples=True)
 
 
-@documented_as(TreeCRF, without=["init_", "constant_transitions_", "multi_strategy_"])
+@documented_as(
+    TreeCRF, without=["init_", "constant_transitions_", "multi_strategy_", "temperature_"]
+)
 @dataclass(kw_only=True, eq=False, repr=False)
 class TreeMEMM(LocalClassifier):
     """Maximum-entropy Markov model trained by gradient tree boosting.
@@ -88,28 +90,41 @@ class TreeMEMM(LocalClassifier):
     min_samples_leaf : int, default=1
         Minimum number of positions in each child.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. In tree fitting, each position has the weight of its true label; the
-        reported likelihoods are unweighted.
+        Weights of the labels. When trees are fitted, each position has the weight of its true
+        label; the reported likelihoods are not weighted.
     verbose : int, default=0
         Whether to show progress (1) or not (0).
 
     Decoding
 
     decoding : {"marginal", "viterbi", "minimum_risk", "greedy", "beam"}, default="marginal"
-        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
-        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
-        each position (``"minimum_risk"``); ``"greedy"`` takes the best label at one position after
-        another, and ``"beam"`` keeps the ``beam_width`` best label sequences. The last two need not
-        score all contexts, so they suit many labels and high orders.
+        How `predict` chooses labels:
+
+        - ``"marginal"``: the most probable label of each position;
+        - ``"viterbi"``: the most probable label sequence;
+        - ``"minimum_risk"``: the label with the lowest expected cost at each position;
+        - ``"greedy"``: the best label at one position after another;
+        - ``"beam"``: the best label sequence among ``beam_width`` that are kept.
+
+        The last two do not score all contexts, so they suit many labels and high orders.
     beam_width : int, default=10
         Number of label sequences that ``decoding="beam"`` keeps.
+
+    Stopping
+
+    scoring : str or callable, default="loss"
+        Score of the validation sequences (``validation_score_``), by which early stopping chooses
+        the number of iterations, and cross-validation also the model: the objective of training
+        (``"loss"``) or any other ``scoring`` of `TreeCRF` but ``"auto"``. Higher is better.
 
     Attributes
     ----------
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Mean log-likelihood per training position, before the first and after each iteration.
     validation_score_ : float array
-        The same for the validation sequences, or their ``scoring``; empty without them.
+        The ``scoring`` of the validation sequences; empty without them.
+    feature_importances_ : float array of shape ``(n_features_in_,)``
+        Fraction of the total gain of all splits that is due to each feature, over all offsets.
 
     See Also
     --------
@@ -136,7 +151,7 @@ class TreeMEMM(LocalClassifier):
     order: int = 1
     window: Literal["auto"] | Window = 0
     max_iter: Literal["auto"] | int = "auto"
-    max_leaf_nodes: int = 64
+    max_leaf_nodes: Literal["auto"] | int = 64
     max_depth: int | None = None
     l2_regularization: float = 20.0
     learning_rate: float = 0.3

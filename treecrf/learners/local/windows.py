@@ -204,7 +204,7 @@ class SlidingWindowClassifier(WindowClassifier):
     estimator: Any = field(default=None, kw_only=False)
     window: Literal["auto"] | Window = 0
     max_iter: Literal["auto"] | int = "auto"
-    max_leaf_nodes: int = 64
+    max_leaf_nodes: Literal["auto"] | int = 64
     max_depth: int | None = None
     multi_strategy: MultiStrategy = "auto"
     l2_regularization: float = 20.0
@@ -259,13 +259,9 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
         come from a model trained on the other folds, as in scikit-learn's ``ClassifierChain``. The
         model then relies less on previous labels, and a wrong one misleads it less. None uses the
         true labels. :ref:`own-predictions` shows when it helps.
-    transitions : str, bool array-like or None, default=None
-        Which labels may follow each other, in training and in decoding: the rules of a tagging
-        scheme for tags like ``B-X``, ``I-X`` and ``O`` (``"bio"`` or ``"iob2"``, ``"iob1"``,
-        ``"ioe2"``, ``"bioes"`` or ``"iobes"``, ``"bilou"``), or a matrix of shape (n_classes,
-        n_classes) with a row for each previous label, in the order of ``classes_``. An optional
-        extra row marks the labels that may come first. Rows and columns follow the reading order
-        from left to right, whatever the ``direction``.
+    transitions : str, dict, bool array-like or None, default=None
+        Which labels may follow each other in reading order, whatever the ``direction``: a tagging
+        scheme, a dict, or a matrix, as in `TreeMEMM`.
 
     Attributes
     ----------
@@ -306,7 +302,7 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     cv: int | None = None
     window: Literal["auto"] | Window = 0
     max_iter: Literal["auto"] | int = "auto"
-    max_leaf_nodes: int = 64
+    max_leaf_nodes: Literal["auto"] | int = 64
     max_depth: int | None = None
     l2_regularization: float = 20.0
     learning_rate: float = 0.3
