@@ -80,8 +80,10 @@ class TreeCRF(BoostedSequenceClassifier):
         test the input only, and each iteration also updates a matrix of transition scores. With
         many labels, this saves memory and time, because an example is a label at a position,
         without its context. Functions that inspect trees do not cover the matrix.
+
         Constant transitions require ``objective="log"`` and an ``order`` of at least 1. They work
         neither with a beam nor with ``init="pseudo_likelihood"``.
+
         ``"auto"`` chooses by cross-validation where they are possible; without ``early_stopping``,
         it is False. With more than 255 labels, it is True up to 100,000,000 labels times positions;
         if most of so many labels occur only once, as measurements do, `fit` raises an error.
@@ -137,9 +139,11 @@ class TreeCRF(BoostedSequenceClassifier):
         Whether each label has its own trees, or one tree per iteration has a value for each label
         in its leaves, as in XGBoost. With many labels, ``"multi_output_tree"`` makes training
         and prediction much faster.
+
         These trees test the input only. They require constant transitions, so
         ``constant_transitions="auto"`` means True, or ``order=0``. They support neither
         ``missing="surrogate"`` nor monotonic constraints nor a number as ``sampling``.
+
         ``"auto"`` chooses by cross-validation if there are at least 24 labels and fewer than a
         million examples. Otherwise, and without ``early_stopping``, each label has its own trees.
     max_leaf_nodes : int or "auto", default="auto"

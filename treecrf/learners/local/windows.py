@@ -158,6 +158,7 @@ class SlidingWindowClassifier(WindowClassifier):
         in its leaves, as in XGBoost. With many labels, ``"multi_output_tree"`` makes training
         and prediction much faster. These trees support neither ``missing="surrogate"`` nor
         monotonic constraints nor a number as ``sampling``.
+
         ``"auto"`` chooses by cross-validation if there are at least 24 labels and fewer than a
         million examples. Otherwise, and without ``early_stopping``, each label has its own trees. A
         warm start keeps the kind of the model.
