@@ -13,7 +13,7 @@ import treecrf
 from treecrf import TreeCRF, TreeMEMM, flatten
 from treecrf.cli import main
 from treecrf.encoding import learned_columns
-from treecrf.encoding.names import number_text, threshold_text
+from treecrf.encoding.names import number_text, short_thresholds, threshold_text
 from treecrf.inspection import explain, export_graphviz, export_text, strongest_rules
 
 SETTINGS = {"init": "zero", "early_stopping": False, "order": 0}
@@ -62,7 +62,7 @@ def printed(model: TreeCRF, text: str) -> list[str]:
 DOORS = {
     "text": lambda model, path: export_text(model, 0),
     "graph": lambda model, path: export_graphviz(model, 0),
-    "rules": lambda model, path: "\n".join(map(str, strongest_rules(model))),
+    "rules": lambda model, path: "\n".join(rule.condition for rule in strongest_rules(model)),
     "flat names": lambda model, path: "\n".join(flatten(model).get_feature_names_out()),
     "flat json": lambda model, path: flatten(model).to_json(),
     "loaded": lambda model, path: export_text(saved(model, path), 0),
@@ -100,14 +100,17 @@ def test_the_command_and_the_plots_print_the_same(kind, tmp_path, capsys):
     pyplot.switch_backend("agg")
     from treecrf.plotting import plot_rules, plot_tree
 
-    drawn = plot_rules(model)
+    drawn = plot_rules(rules)
     shown = [tick.get_text().replace("\n", " ") for tick in drawn.get_yticklabels()]
-    assert shown[0].partition(" → ")[0].split() == rules[0].condition.split()
-    in_tree = " ".join(text.get_text() for text in plot_tree(model, label=0).texts)
-    exported = export_text(model, 0, 0)
-    assert outcomes(printed(model, in_tree), VALUES[kind]) == outcomes(
-        printed(model, exported), VALUES[kind]
-    )
+    assert [text.partition(" → ")[0].split() for text in shown] == [
+        rule.short_condition.split() for rule in rules
+    ]
+    in_tree = [
+        float(n) for t in plot_tree(model, label=0).texts for n in printed(model, t.get_text())
+    ]
+    exported = [float(n) for n in printed(model, export_text(model, 0, 0))]
+    assert len(set(in_tree)) == len(set(exported))
+    assert sorted(in_tree) == pytest.approx(sorted(exported)[::2], rel=0.006)
     pyplot.close("all")
 
 
@@ -122,6 +125,39 @@ def test_printed_thresholds_are_short():
         X, y = sequences_of(VALUES[kind])
         encoder = TreeMEMM(max_iter=1, order=0).fit(X, y)._encoder
         assert [threshold_text(encoder, 0, k) for k in range(3)] == texts
+
+
+def digits_of(text: str) -> int:
+    """Significant digits of a number."""
+    return len(text.partition("e")[0].replace(".", "").lstrip("-0"))
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_short_thresholds_differ(kind):
+    X, y = sequences_of(VALUES[kind])
+    encoder = TreeMEMM(max_iter=1, order=0).fit(X, y)._encoder
+    thresholds = encoder.columns[0].values
+    codes = range(len(thresholds))
+    texts = short_thresholds(encoder, [(0, 0, code) for code in codes])
+    shown = [float(texts[0, code]) for code in codes]
+    assert (np.diff(shown) > 0).all()
+    for code in codes:
+        (alone,) = short_thresholds(encoder, [(0, 0, code), (0, 1, code), (-1, 0, 0)]).values()
+        assert float(alone) == pytest.approx(thresholds[code], rel=0.006)
+        n_whole = len(alone.partition(".")[0].lstrip("-0")) if "e" not in alone else 0
+        assert digits_of(alone) <= max(3, n_whole) or kind in ("huge", "neighbors")
+        assert len(alone) <= len(texts[0, code])
+
+
+def test_printed_rules_have_three_digits():
+    rng = np.random.default_rng(0)
+    X = [rng.random((60, 1)) / 7 for _ in range(5)]
+    y = [(x[:, 0] > 0.0812345).astype(int) for x in X]
+    model = TreeCRF(max_iter=1, max_leaf_nodes=2, **SETTINGS).fit(X, y)
+    (threshold,) = thresholds_in(model)
+    for rule in strongest_rules(model):
+        assert re.search(r" > 0\.0[0-9]{3,}$", rule.condition)
+        assert f"{rule}".endswith(f"x0 > {threshold:.3g}")
 
 
 @pytest.mark.parametrize("seed", range(20))

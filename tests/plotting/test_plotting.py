@@ -17,6 +17,7 @@ from treecrf import FutureFeatureMEMM, HMMClassifier, LinearCRF, TreeCRF, TreeME
 from treecrf.datasets import make_future_bags
 from treecrf.inspection import (
     Explanation,
+    Rule,
     explain,
     find_spans,
     gain_importance,
@@ -363,6 +364,17 @@ def test_bars_of_rules_do_not_overlap(fitted):
     assert min(box.x0 for box in boxes) >= 0
     with pytest.raises(ValueError, match="there are no rules to show"):
         plot_rules([])
+
+
+def test_conditions_of_rules_are_short_where_they_differ():
+    parts = {"label": "x", "value": 1.0, "labels_before": ()}
+    low = Rule(condition="a > 0.123456", short_condition="a > 0.123", **parts)
+    high = Rule(condition="a > 0.123465", short_condition="a > 0.123", **parts)
+    other = Rule(condition="b is '0.123456'", **parts)
+    assert names_of(plot_rules([low, other]).get_yticklabels()) == ["a > 0.123", "b is '0.123456'"]
+    # Rules of two models.
+    exact = [low.condition, high.condition]
+    assert names_of(plot_rules([low, high]).get_yticklabels()) == exact
 
 
 # Scores
@@ -850,6 +862,20 @@ def test_bars_lead_from_the_base_value_to_the_score(label, trained, letters):
     assert float(numbers[-1]) == pytest.approx(found.scores[k], rel=0.01)
     low, high = ax.get_xlim()
     assert all(low < edge < high for bar in bars for edge in bar)
+
+
+def test_explained_numbers_have_three_digits():
+    names = np.array(["x0[-1]", "x0[0]", "x1", "x2", "x2[0] is missing", "x3"], dtype=object)
+    values = [" = 0.016492", " = 1234.5", " = '0.123456'", " = 20180130", "", " = -1.6492e-08"]
+    found = Explanation(
+        base_values=np.zeros(1), values=np.arange(6.0, 0, -1)[None], feature_names=names,
+        descriptions=names + np.array(values, dtype=object), labels=np.array(["a"]), label="a",
+        position=0,
+    )  # fmt: skip
+    assert names_of(plot_explanation(found).get_yticklabels())[1:-1] == [
+        "x0[-1] = 0.0165", "x0[0] = 1234", "x1 = '0.123456'", "x2 = 20180130", "x2[0] is missing",
+        "x3 = -1.65e-08",
+    ]  # fmt: skip
 
 
 def test_the_difference_of_two_labels(trained, letters):

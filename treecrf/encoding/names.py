@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Decimal
 from itertools import chain
 
@@ -15,6 +16,8 @@ from treecrf.encoding.encoder import DERIVED, INDICATOR_COLUMN, Encoder
 from treecrf.inputs.schema import InputSchema
 
 Test = tuple[int, int, int]
+# Texts of some thresholds, by column and value of the test.
+Thresholds = Mapping[tuple[int, int], str]
 
 # Numbers of more digits than the first are rounded, to at least the second.
 EXACT_DIGITS = 6
@@ -28,25 +31,32 @@ OTHER_MEANING = re.compile(r"(label|outside)\[.*\]|future\d+(\[.*\])?", re.DOTAL
 
 
 def conjunction(
-    encoder: Encoder, tests: Iterable[tuple[Test, bool]], *, backward: bool = False
+    encoder: Encoder,
+    tests: Iterable[tuple[Test, bool]],
+    *,
+    backward: bool = False,
+    shown: Thresholds | None = None,
 ) -> str:
     """Write tests of a window, each with whether it must hold or fail, as one condition.
 
     Such as ``aa[-2] is 'P' and not aa[0] is 'G'``, or ``aa[0] not in ('G', 'P')`` for several tests
     that fail, or ``0.5 < size[0] <= 2`` for an interval. The brackets hold the offset from the
     current position. ``backward`` reverses offsets, for sequences that were read from their end.
+    ``shown`` are texts of thresholds that replace those of `threshold_text`.
     """
     by_place: dict[tuple[int, int, bool], list[tuple[Test, bool]]] = {}
     for test, holds in sorted(tests):
         column, offset, value = test
         by_place.setdefault((column, offset, value == MISSING), []).append((test, holds))
-    names = (_names_of_place(encoder, group, backward) for group in by_place.values())
+    names = (_names_of_place(encoder, group, backward, shown) for group in by_place.values())
     return " and ".join(chain.from_iterable(names)) or "anything"
 
 
-def _names_of_place(encoder: Encoder, tests: list[tuple[Test, bool]], backward: bool) -> list[str]:
+def _names_of_place(
+    encoder: Encoder, tests: list[tuple[Test, bool]], backward: bool, shown: Thresholds | None
+) -> list[str]:
     """Name tests of one column at one offset; several values that fail, and intervals, are one."""
-    names = [name_of_test(encoder, *test, backward=backward) for test, _ in tests]
+    names = [name_of_test(encoder, *test, backward=backward, shown=shown) for test, _ in tests]
     column, _, first = tests[0][0]
     results = [holds for _, holds in tests]
     kind = None
@@ -59,14 +69,20 @@ def _names_of_place(encoder: Encoder, tests: list[tuple[Test, bool]], backward: 
         true = [name for name, holds in zip(names, results, strict=True) if holds]
         return [*true, f"{what} not in ({', '.join(map(repr, excluded))})"]
     if kind == "number" and results == [True, False]:
-        low, high = (threshold_text(encoder, column, test[2]) for test, _ in tests)
+        low, high = (threshold_text(encoder, column, test[2], shown) for test, _ in tests)
         if names[0].endswith(f" > {low}") and names[1].endswith(f" > {high}"):
             return [f"{low} < {names[0].removesuffix(f' > {low}')} <= {high}"]
     return [name if holds else f"not {name}" for name, holds in zip(names, results, strict=True)]
 
 
 def name_of_test(
-    encoder: Encoder, column: int, offset: int, value: int, *, backward: bool = False
+    encoder: Encoder,
+    column: int,
+    offset: int,
+    value: int,
+    *,
+    backward: bool = False,
+    shown: Thresholds | None = None,
 ) -> str:
     """Name of a test on a window, see `conjunction`."""
     at = ""
@@ -77,7 +93,7 @@ def name_of_test(
     learned = encoder.columns[column]
     kind, index = encoder.origin_of(column)
     if kind == DERIVED:
-        return f"future{index}{at} > {threshold_text(encoder, column, value)}"
+        return f"future{index}{at} > {threshold_text(encoder, column, value, shown)}"
     what = feature_in_test(encoder, index, at)
     if kind == INDICATOR_COLUMN or value == MISSING:
         return f"{what} is missing"
@@ -85,18 +101,47 @@ def name_of_test(
         return f"{what} is {learned.values[value].item()!r}"
     if learned.kind == "number":
         sign = "<=" if points_down(encoder, column, value) else ">"
-        return f"{what} {sign} {threshold_text(encoder, column, value)}"
+        return f"{what} {sign} {threshold_text(encoder, column, value, shown)}"
     return what
 
 
-def threshold_text(encoder: Encoder, column: int, value: int) -> str:
+def threshold_text(
+    encoder: Encoder, column: int, value: int, shown: Thresholds | None = None
+) -> str:
     """Write a threshold so that the text separates all training values as the threshold does.
 
     No training value is closer to the threshold than its margin, and half of it is left to values
-    that are new.
+    that are new. ``shown`` are texts that replace some.
     """
+    if shown is not None and (column, value) in shown:
+        return shown[column, value]
     learned = encoder.columns[column]
     return number_text(learned.values[value], float(learned.margins[value]) / 2)
+
+
+def short_thresholds(encoder: Encoder, tests: Iterable[Test]) -> Thresholds:
+    """Write the thresholds of some tests in three digits, or as many as tell them apart."""
+    by_column: dict[int, set[int]] = {}
+    for column, _, value in tests:
+        has_value = column >= 0 and value != MISSING
+        if has_value and encoder.columns[column].kind == "number":
+            by_column.setdefault(column, set()).add(value)
+    texts = {}
+    for column, values in by_column.items():
+        codes = sorted(values)
+        thresholds = np.asarray(encoder.columns[column].values[codes], dtype=float)
+        # Each text is closer to its threshold than to the middle between two.
+        thirds = np.diff(thresholds / 3, prepend=-np.inf, append=np.inf)
+        tolerances = np.minimum(thirds[:-1], thirds[1:]).tolist()
+        for code, threshold, tolerance in zip(codes, thresholds, tolerances, strict=True):
+            texts[column, code] = short_number(threshold, tolerance)
+    return texts
+
+
+def short_number(value: float, tolerance: float = np.inf) -> str:
+    """Write a finite number in three digits, or as many as a tolerance needs."""
+    # Not even an infinite one allows infinity.
+    return number_text(value, min(tolerance, sys.float_info.max), MIN_DIGITS)
 
 
 def value_text(column: Column | None, value: float) -> str:
@@ -107,18 +152,19 @@ def value_text(column: Column | None, value: float) -> str:
     return number_text(value, tolerance)
 
 
-def number_text(value: float, tolerance: float = 0.0) -> str:
+def number_text(value: float, tolerance: float = 0.0, n_exact: int = EXACT_DIGITS) -> str:
     """Write a finite number in as few digits as a tolerance allows.
 
-    A number of at most six digits is exact. Of a longer one, the first digits remain, rounded, as
-    soon as they differ from it by no more than the tolerance; at least three digits, and all before
-    the point. Without a tolerance, the text is the shortest one that stands for the same float.
+    A number of at most ``n_exact`` digits is exact. Of a longer one, the first digits remain,
+    rounded, as soon as they differ from it by no more than the tolerance; at least three digits,
+    and all before the point. Without a tolerance, the text is the shortest one that stands for the
+    same float.
     """
     value = float(value) + 0.0  # without the sign of -0
     exact = Decimal(repr(value)).normalize()
     n_digits = len(exact.as_tuple().digits)
     n_whole = exact.adjusted() + 1
-    if n_digits > EXACT_DIGITS:
+    if n_digits > n_exact:
         n_kept = n_whole if n_whole <= MAX_WHOLE_DIGITS else 0
         for n in range(max(MIN_DIGITS, n_kept), n_digits):
             rounded = float(_rounded(exact, n))

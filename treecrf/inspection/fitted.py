@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -11,7 +12,15 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from treecrf.encoding.encoder import Encoder
-from treecrf.encoding.names import conjunction, name_of_label_test, name_of_labels, name_of_test
+from treecrf.encoding.names import (
+    Test,
+    Thresholds,
+    conjunction,
+    name_of_label_test,
+    name_of_labels,
+    name_of_test,
+    short_thresholds,
+)
 from treecrf.inputs.dataset import RawData
 from treecrf.inputs.frames import column_of
 from treecrf.inputs.labels import encode_labels
@@ -161,6 +170,8 @@ class FittedTrees:
     classes: np.ndarray
     # Whether the chain starts at the end of the sequences.
     backward: bool
+    # Short texts of some thresholds; None without.
+    shown: Thresholds | None = None
 
     @classmethod
     def of(cls, model: Any) -> FittedTrees:
@@ -190,11 +201,16 @@ class FittedTrees:
             return np.arange(-right, left + 1)
         return np.arange(-left, right + 1)
 
+    def shortened(self, tests: Iterable[Test]) -> FittedTrees:
+        """Describe some tests with few digits, for people who look at them together."""
+        return replace(self, shown=short_thresholds(self.encoder, tests))
+
     def name_of_test(self, column: int, offset: int, value: int) -> str:
         """Describe the test of a node."""
         if column == LABEL:
             return name_of_label_test(self.classes, offset, value, backward=self.backward)
-        return name_of_test(self.encoder, column, offset, value, backward=self.backward)
+        test = (column, offset, value)
+        return name_of_test(self.encoder, *test, backward=self.backward, shown=self.shown)
 
     def name_of_condition(self, condition: Condition) -> str:
         """Describe the condition under which a leaf is reached."""
@@ -205,7 +221,8 @@ class FittedTrees:
             if mask != all_labels
         ]
         if condition.window or not tests:
-            tests.append(conjunction(self.encoder, condition.window, backward=self.backward))
+            style = {"backward": self.backward, "shown": self.shown}
+            tests.append(conjunction(self.encoder, condition.window, **style))
         return " and ".join(tests)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any
 
@@ -221,17 +221,21 @@ def _without_zeros(value: float, decimals: int) -> str:
 
 
 def titled_tree(
-    grown: FittedTrees, iteration: int, label: Any, decimals: int
+    grown: FittedTrees, iteration: int, label: Any, decimals: int, *, is_short: bool = False
 ) -> tuple[str, list[Node]]:
     """Return the title of a tree, by default of the first label, and its nodes.
 
-    The first node is the root, and children follow their parents.
+    The first node is the root, and children follow their parents. Short tests have thresholds of
+    few digits.
     """
     if label is None:
         label = grown.classes[0].item()
     iteration = _from_start(iteration, grown.forest.n_iter)
     trees = grown.forest.one_output_per_tree().trees
     tree = trees[iteration * len(grown.classes) + code_of(grown.classes, label)]
+    if is_short:
+        tests = np.column_stack([tree[name] for name in TEST])[tree["true_child"] >= 0]
+        grown = grown.shortened(map(tuple, tests.tolist()))
     nodes = []
     n_leaves, fractions = _leaves_and_fractions(tree)
     for i in range(len(n_leaves)):
@@ -325,12 +329,16 @@ class Rule:
     value : float
         Sum of the values of all leaves with this condition.
     condition : str
-        Description of the tests on the previous labels and the window.
+        Description of the tests on the previous labels and the window. Its thresholds separate the
+        values in the training data as the model does.
     labels_before : tuple
         The allowed labels at each lag, the nearest first; None among them stands for the start of a
         sequence, and None instead of a tuple for any label.
     share : float or None
         Fraction of positions at which the condition holds, if data were passed.
+    short_condition : str or None
+        The condition as it is printed and plotted, with thresholds of three digits, or as many as
+        distinguish it from the other rules; None for the condition itself.
     """
 
     label: Any
@@ -338,10 +346,12 @@ class Rule:
     condition: str
     labels_before: tuple[tuple | None, ...]
     share: float | None = None
+    short_condition: str | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
+        condition = self.short_condition or self.condition
         coverage = "" if self.share is None else f"  ({self.share:.1%} of positions)"
-        return f"{self.value:+.3f} for {self.label!r} if {self.condition}{coverage}"
+        return f"{self.value:+.3f} for {self.label!r} if {condition}{coverage}"
 
 
 def strongest_rules(
@@ -413,9 +423,10 @@ def strongest_rules(
         label_code = code_of(grown.classes, label)
         values = {key: value for key, value in values.items() if key[0] == label_code}
     strongest = nlargest(n_rules, values, key=lambda key: abs(values[key]))
+    conditions = [condition for _, condition in strongest]
+    short = grown.shortened(test for condition in conditions for test, _ in condition.window)
     shares: list = [None] * len(strongest)
     if X is not None:
-        conditions = [condition for _, condition in strongest]
         shares = _fractions_of(conditions, grown, CheckedData.of(model, X, y, lengths, groups))
     return [
         Rule(
@@ -424,6 +435,7 @@ def strongest_rules(
             condition=grown.name_of_condition(condition),
             labels_before=tuple(_labels(grown.classes, mask) for mask in condition.labels),
             share=share,
+            short_condition=short.name_of_condition(condition),
         )
         for (code, condition), share in zip(strongest, shares, strict=True)
     ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
+from treecrf.encoding.names import short_number
 from treecrf.inspection import (
     Explanation,
     Rule,
@@ -409,7 +411,7 @@ def _is_list_of(kind: type, items: Any) -> bool:
 def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any, np.ndarray]:
     """Draw a bar for each effect on a label; return the axes and the centers of the bars."""
     labels = sorted({effect.label for effect in effects})
-    conditions = [_lines(effect.condition) for effect in effects]
+    conditions = [_lines(text) for text in _conditions_of(effects)]
     if len(labels) > 1:
         for lines, effect in zip(conditions, effects, strict=True):
             lines[-1] += f" → {abbreviated(effect.label)}"
@@ -428,6 +430,19 @@ def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any,
         title += f", label {labels[0]!r}"
     finish(ax, title)
     return ax, centers
+
+
+def _conditions_of(effects: list[Rule] | list[Weight]) -> list[str]:
+    """Return the conditions of effects, in short if they differ all the same.
+
+    Rules of one model differ; those of several models may not.
+    """
+    short = [getattr(effect, "short_condition", None) or effect.condition for effect in effects]
+    labeled = Counter(zip([effect.label for effect in effects], short, strict=True))
+    return [
+        text if labeled[effect.label, text] == 1 else effect.condition
+        for effect, text in zip(effects, short, strict=True)
+    ]
 
 
 def _lines(condition: str) -> list[str]:
@@ -452,6 +467,8 @@ LOWERS = COLORS[5]
 MARGIN = 0.14
 # Contributions below this fraction of the sum of their absolute values share one bar.
 MIN_SHOWN = 0.01
+# Numbers with a fraction; others are short enough, or names of categories.
+FRACTION = re.compile(r"-?\d+(\.\d+|e[+-]\d+|\.\d+e[+-]\d+)")
 
 
 @drawing
@@ -582,9 +599,19 @@ def _strongest(
         n = min(n, n_strong)
     shown = order[:n]
     others = order[n:]
-    names = explanation.descriptions[shown].tolist()
+    names = [_short_description(explanation, j) for j in shown]
     bars = values[shown]
     if len(others):
         names.append(f"{len(others)} others")
         bars = np.append(bars, values[others].sum())
     return float(base), bars, names, f"{title} at position {explanation.position}"
+
+
+def _short_description(explanation: Explanation, j: int) -> str:
+    """Describe a feature with its value, a number of which has three digits."""
+    description = explanation.descriptions[j]
+    what = f"{explanation.feature_names[j]} = "
+    value = description.removeprefix(what)
+    if FRACTION.fullmatch(value):
+        return what + short_number(float(value))
+    return description

@@ -101,7 +101,7 @@ def plot_tree(
     >>> [text.get_text() for text in ax.texts]
     ["symbol is 'a'", '-0.300 (9)', '+0.231 (12)', 'yes', 'no']
     """
-    title, nodes = titled_tree(FittedTrees.of(model), iteration, label, decimals)
+    title, nodes = titled_tree(FittedTrees.of(model), iteration, label, decimals, is_short=True)
     placed = _placed(nodes, max_depth, decimals)
     starts, width = _columns(placed)
     n_rows = sum(item.is_end for item in placed)
