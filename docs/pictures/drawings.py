@@ -46,13 +46,13 @@ def arrow(x1: float, y1: float, x2: float, y2: float) -> str:
     )
 
 
-def picture(height: float, *parts: str) -> str:
+def picture(height: float, *parts: str, width: float = WIDTH) -> str:
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
-            f'width="{WIDTH}" height="{height:g}" font-family="Helvetica, Arial, sans-serif" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+            f'width="{width:g}" height="{height:g}" font-family="Helvetica, Arial, sans-serif" '
             f'font-size="15" fill="{INK}">',
-            box(0, 0, WIDTH, height, "#ffffff", "none"),
+            box(0, 0, width, height, "#ffffff", "none"),
             *parts,
             "</svg>\n",
         ]
@@ -188,21 +188,21 @@ def window() -> str:
 
 
 def folds() -> str:
-    """Whole sequences that are held out, one division after another."""
+    """Persons whose sequences are held out, one division after another; narrow, for phones."""
     parts = []
-    left, cell = 130, 110
+    left, cell = 74, 64
     for fold in range(3):
-        y = 34 + 44 * fold
-        parts.append(text(left - 16, y + 20, f"fold {fold + 1}", "end", fill=GRAY))
+        y = 14 + 42 * fold
+        parts.append(text(left - 12, y + 20, f"fold {fold + 1}", "end", fill=GRAY))
         for k, name in enumerate("ABCDE"):
             is_out = k in ((0, 3), (1, 4), (2,))[fold]
             fill, line = YELLOW if is_out else (LIGHT, LINE)
             parts += [
                 box(left + cell * k, y, cell - 10, 30, fill, line, rx=4),
-                text(left + cell * k + 50, y + 20, f"person {name}"),
+                text(left + cell * k + (cell - 10) / 2, y + 20, name),
             ]
-    below = "Whole sequences are held out (yellow), and models compete at them."
-    return picture(198, *parts, text(370, 184, below, fill=GRAY))
+    below = "yellow: all sequences of this person are held out"
+    return picture(170, *parts, text(200, 156, below, fill=GRAY), width=400)
 
 
 def main() -> None:
