@@ -72,13 +72,13 @@ PASSAGES = [
     Passage("README.md", r'`pip install "\.\[all\]"`', '`pip install "treecrf[all]"`', True),
     Passage(
         "docs/index.rst",
-        r"^   \$ pip install \.\n\nThis installs[^\n]*\n[^\n]*\n",
+        r"^   \$ pip install \.\n\nVersion [^\n]*\n[^\n]*\n",
         "   $ pip install treecrf\n",
         True,
     ),
     Passage(
         "docs/install.rst",
-        r"^Version [\d.]+ has not been released yet\..*?::\n\n[^\n]*\n\n",
+        r"^\.\. note::\n\n   Version [\d.]+ has not been released yet\..*?::\n\n[^\n]*\n\n",
         "",
         True,
     ),
