@@ -1,7 +1,10 @@
 """Configuration of Sphinx: sphinx-build -W --keep-going -b html docs docs/_build/html."""
 
+import ast
 import re
 import sys
+import textwrap
+from doctest import DocTestParser, Example
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -147,6 +150,36 @@ def write_report(app, exception):
     names["page"].save(Path(app.outdir, "_static", "report.html"))
 
 
+def as_session(example):
+    """Return a tested example as Python shows it."""
+    code = example.source.rstrip("\n").replace("\n", "\n... ")
+    return textwrap.indent(f">>> {code}\n{example.want}", " " * example.indent)
+
+
+def as_command(example):
+    """Return a tested call ``shell("...")`` as a terminal shows it."""
+    command = ast.literal_eval(example.source.removeprefix("shell").partition("  # doctest")[0])
+    words = re.sub(" (?!-)", "\N{NO-BREAK SPACE}", command)  # lines begin with an option
+    lines = textwrap.wrap(words, 76, break_long_words=False, break_on_hyphens=False)
+    shown = "$ " + " \\\n    ".join(lines).replace("\N{NO-BREAK SPACE}", " ")
+    return textwrap.indent(shown + "\n" + example.want.replace("<BLANKLINE>", ""), "    ")
+
+
+def show_commands(app, docname, source):
+    """Commands of the shell, which a page calls from Python to test them, look like commands."""
+    if ">>> shell(" not in source[0]:
+        return
+    shown, in_console = [], False
+    for part in filter(None, DocTestParser().parse(source[0])):
+        is_example = isinstance(part, Example)
+        is_command = is_example and part.source.startswith("shell(")
+        if is_command and not in_console:
+            shown.append(".. code-block:: console\n\n")
+        shown.append(as_command(part) if is_command else as_session(part) if is_example else part)
+        in_console = is_command
+    source[0] = "".join(shown)
+
+
 # As numpydoc writes an entry without a type and a text.
 HEADING = re.compile(r"^( *)\*\*([A-Z][\w ]+)\*\*\n\s*\.\.\n", flags=re.MULTILINE)
 
@@ -157,6 +190,7 @@ def as_headings(app, what, name, obj, options, lines):
 
 
 def setup(app):
+    app.connect("source-read", show_commands)
     app.connect("autodoc-process-docstring", as_headings, priority=600)  # after numpydoc's 500
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", write_report)
