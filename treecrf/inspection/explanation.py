@@ -148,7 +148,8 @@ def contributions(
 
     References
     ----------
-    .. [1] L. Shapley, "A value for n-person games", Contributions to the Theory of Games II, 1953.
+    .. [1] L. Shapley, "A value for n-person games", Contributions to the Theory of Games II,
+       1953.
     .. [2] S. Lundberg et al., "From local explanations to global understanding with explainable AI
        for trees", Nature Machine Intelligence 2, 2020.
 

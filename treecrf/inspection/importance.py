@@ -253,7 +253,8 @@ def permutation_importance(
 
     References
     ----------
-    .. [1] L. Breiman, "Random forests", Machine Learning 45, 2001.
+    .. [1] L. Breiman, "Random forests", Machine Learning 45,
+       2001.
 
     Examples
     --------

@@ -165,7 +165,8 @@ def paired_bootstrap(
 
     References
     ----------
-    .. [1] B. Efron, R. J. Tibshirani, "An introduction to the bootstrap", 1993.
+    .. [1] B. Efron, R. J. Tibshirani, "An introduction to the bootstrap",
+       1993.
     .. [2] T. Berg-Kirkpatrick, D. Burkett, D. Klein, "An empirical investigation of statistical
        significance in NLP", EMNLP 2012.
 

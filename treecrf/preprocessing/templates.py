@@ -69,8 +69,10 @@ class AttributeTemplates(
 
     References
     ----------
-    .. [1] T. Kudo, CRF++: Yet Another CRF toolkit, <https://taku910.github.io/crfpp/>.
-    .. [2] T. Lavergne, O. Cappé, F. Yvon, "Practical very large scale CRFs", ACL 2010.
+    .. [1] T. Kudo, CRF++: Yet Another CRF toolkit,
+       <https://taku910.github.io/crfpp/>.
+    .. [2] T. Lavergne, O. Cappé, F. Yvon, "Practical very large scale CRFs",
+       ACL 2010.
 
     Examples
     --------

@@ -229,7 +229,8 @@ class LinearCRF(LinearSequenceClassifier):
        for segmenting and labeling sequence data", ICML 2001.
     .. [2] D. C. Liu, J. Nocedal, "On the limited memory BFGS method for large scale optimization",
        Mathematical Programming 45, 1989.
-    .. [3] G. Andrew, J. Gao, "Scalable training of L1-regularized log-linear models", ICML 2007.
+    .. [3] G. Andrew, J. Gao, "Scalable training of L1-regularized log-linear models",
+       ICML 2007.
 
     Examples
     --------

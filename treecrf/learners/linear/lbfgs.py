@@ -92,7 +92,8 @@ def minimize(
     ----------
     .. [1] D. C. Liu, J. Nocedal, "On the limited memory BFGS method for large scale optimization",
        Mathematical Programming 45, 1989.
-    .. [2] G. Andrew, J. Gao, "Scalable training of L1-regularized log-linear models", ICML 2007.
+    .. [2] G. Andrew, J. Gao, "Scalable training of L1-regularized log-linear models",
+       ICML 2007.
     .. [3] R. H. Byrd, G. M. Chin, J. Nocedal, F. Oztoprak, "A family of second-order methods for
        convex l1-regularized optimization", Mathematical Programming 159, 2016.
     """

@@ -182,7 +182,8 @@ class StructuredSVM(LinearSequenceClassifier):
     ----------
     .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann, "Hidden Markov support vector machines", ICML
        2003.
-    .. [2] B. Taskar, C. Guestrin, D. Koller, "Max-margin Markov networks", NIPS 2003.
+    .. [2] B. Taskar, C. Guestrin, D. Koller, "Max-margin Markov networks",
+       NIPS 2003.
     .. [3] S. Lacoste-Julien, M. Jaggi, M. Schmidt, P. Pletscher, "Block-coordinate Frank-Wolfe
        optimization for structural SVMs", ICML 2013.
 
