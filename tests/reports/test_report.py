@@ -7,10 +7,11 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import ks_2samp
 from sklearn.metrics import accuracy_score, f1_score, log_loss, precision_recall_fscore_support
 from support.family import CORE, FAMILY, every
 
-from treecrf import LinearCRF, Report, TreeCRF, report
+from treecrf import HMMClassifier, LinearCRF, Report, TreeCRF, report
 from treecrf.cli import main
 from treecrf.inspection import explain
 from treecrf.reports.page import json_for_html
@@ -157,9 +158,9 @@ def test_every_model_has_a_report(name, fitted, letters):
     predicted = np.concatenate(model.predict(X))
     proba = np.concatenate(model.predict_proba(X))
     classes = model.classes_
-    assert classes[unpacked(positions["predicted"], "<i2")].tolist() == predicted.tolist()
-    assert classes[unpacked(positions["true"], "<i2")].tolist() == list("".join(map("".join, y)))
-    stored = unpacked(positions["labels"], "<i2").reshape(len(proba), -1)
+    assert classes[unpacked(positions["predicted"], "i1")].tolist() == predicted.tolist()
+    assert classes[unpacked(positions["true"], "i1")].tolist() == list("".join(map("".join, y)))
+    stored = unpacked(positions["labels"], "i1").reshape(len(proba), -1)
     shares = unpacked(positions["shares"], "u1").reshape(stored.shape)
     expected = np.take_along_axis(proba, stored.astype(int), axis=1)
     np.testing.assert_allclose(shares / 255, expected, atol=0.5 / 255 + 1e-9)
@@ -190,6 +191,10 @@ def test_explanations_are_those_of_explain(name, fitted, letters):
         assert explained["items"][0][0] == expected.descriptions[strongest]
 
 
+def test_no_contributions_if_none_are_wanted(trained, letters):
+    assert contents_of(report(trained, *letters, n_explained=0))["explanations"] == {}
+
+
 def test_the_worst_sequences_come_first(trained, letters):
     X, y = letters
     found = contents_of(report(trained, X, y))["sequences"]
@@ -197,11 +202,11 @@ def test_the_worst_sequences_come_first(trained, letters):
         np.log(p[np.arange(len(labels)), np.searchsorted(trained.classes_, list(labels))]).mean()
         for p, labels in zip(trained.predict_proba(X), y, strict=True)
     ]
-    assert [row["index"] for row in found] == np.argsort(log_p, kind="stable").tolist()
-    wrong = [
-        int(np.sum(trained.predict([X[row["index"]]])[0] != list(y[row["index"]]))) for row in found
+    assert [i for i, *_ in found] == np.argsort(log_p, kind="stable").tolist()
+    expected = [
+        [len(X[i]), int(np.sum(trained.predict([X[i]])[0] != list(y[i])))] for i, *_ in found
     ]
-    assert [row["wrong"] for row in found] == wrong
+    assert [counts for _, *counts in found] == expected
 
 
 def test_unknown_labels_have_no_part(trained, letters):
@@ -210,17 +215,18 @@ def test_unknown_labels_have_no_part(trained, letters):
     y[0][0] = None
     found = contents_of(report(trained, X, y, n_explained=0))
     assert found["evaluation"]["n_unknown"] == 1
-    assert unpacked(found["positions"]["true"], "<i2")[0] == -1
+    assert unpacked(found["positions"]["true"], "i1")[0] == -1
     assert np.sum(found["evaluation"]["confusion"]) == sum(map(len, y)) - 1
+    assert [0, len(X[0]) - 1] in [row[:2] for row in found["sequences"]]
     nothing = contents_of(report(trained, X[:1], [[None] * len(X[0])], n_explained=0))
-    assert nothing["evaluation"] is None
+    assert nothing["evaluation"] is None and "true" not in nothing["positions"]
 
 
 def test_without_labels_there_are_no_scores(trained, letters):
     found = contents_of(report(trained, letters[0]))
     assert found["evaluation"] is None and "true" not in found["positions"]
     proba = [p.max(axis=1).mean() for p in trained.predict_proba(letters[0])]
-    assert [row["index"] for row in found["sequences"]] == np.argsort(proba).tolist()
+    assert [i for i, *_ in found["sequences"]] == np.argsort(proba).tolist()
 
 
 def test_two_models_are_compared(trained, fitted, letters):
@@ -246,10 +252,17 @@ def test_drift_is_large_where_values_moved():
     new = [x + [0, 3, 0] for x in X]
     new[0][:50, 2] = np.nan
     crf = TreeCRF(max_iter=3).fit([np.where(x > 9, np.nan, x) for x in X], y)
-    rows = contents_of(report(crf, new, X_train=X, n_explained=0))["drift"]
+    training = contents_of(report(crf, new, X_train=X, n_explained=0))["training"]
+    assert (training["n_sequences"], training["n_positions"]) == (5, 500)
+    rows = training["drift"]
     assert [row["name"] for row in rows] == ["x1", "x2", "x0"]
     assert rows[0]["distance"] > 0.8 and rows[2]["distance"] == 0
     assert rows[1]["missing"] == [0, 0.1]
+    # Every second sequence of the training data against the others.
+    halves = [np.concatenate(X[k::2])[:, 1] for k in (0, 1)]
+    assert rows[0]["within"] == pytest.approx(ks_2samp(*halves).statistic)
+    alone = contents_of(report(crf, new, X_train=X[:1], n_explained=0))["training"]["drift"]
+    assert {row["within"] for row in alone} == {None}
 
 
 def test_a_single_sequence_has_no_intervals(trained):
@@ -338,8 +351,13 @@ def test_invalid_arguments(trained, letters):
     X, y = letters
     with pytest.raises(TypeError, match="expected a fitted classifier of treecrf"):
         report("model", X, y)
-    with pytest.raises(ValueError, match="other is given without y"):
-        report(trained, X, other=trained)
+    for unknown in (None, [[None] * len(x) for x in X]):
+        with pytest.raises(ValueError, match="other is given without labels"):
+            report(trained, X, unknown, other=trained)
+    with pytest.raises(TypeError, match="title=3; expected a str"):
+        report(trained, X, y, title=3)
+    with pytest.raises(TypeError, match="X_train: X holds"):
+        report(trained, X, y, X_train=[np.zeros((3, 2))])
     two = LinearCRF().fit(["ab"], ["xy"])
     with pytest.raises(ValueError, match="the labels of other are"):
         report(trained, X, y, other=two)
@@ -347,6 +365,59 @@ def test_invalid_arguments(trained, letters):
         report(trained, X, y, n_explained=-1)
     with pytest.raises(ValueError, match="sequence 0 is empty"):
         report(trained, [""], [""])
+
+
+@pytest.mark.parametrize("name", ["other type", "other labels", "no labels"])
+def test_an_invalid_other_is_refused_before_any_prediction(name, fitted, letters, monkeypatch):
+    X, y = letters
+    model = fitted("linear CRF")
+    others = {
+        "other type": "model",
+        "other labels": LinearCRF().fit(["ab"], ["xy"]),
+        "no labels": model,
+    }
+
+    def fail(*_):
+        raise AssertionError("predicted too early")
+
+    monkeypatch.setattr(type(model), "predict", fail)
+    with pytest.raises((TypeError, ValueError), match=r"^(other is|the labels of other)"):
+        report(model, X, None if name == "no labels" else y, other=others[name])
+
+
+def test_sequences_are_counted_once_for_each_model(trained, letters, monkeypatch):
+    counted = []
+    count = SequenceCounts.of
+    monkeypatch.setattr(SequenceCounts, "of", lambda *data: counted.append(1) or count(*data))
+    report(trained, *letters, other=trained, n_explained=0)
+    assert len(counted) == 2
+
+
+def test_positions_that_a_window_does_not_reach():
+    X = [np.array([[value], [0.0]]) for value in (-1.0, 1.0, -2.0, 2.0)]
+    y = [["a", "a"], ["a", "b"]] * 2
+    crf = TreeCRF(window=1, max_iter=3, early_stopping=False, min_samples_leaf=1).fit(X, y)
+    assert [row["name"] for row in contents_of(report(crf, X, y))["effects"]] == ["x0[-1]"]
+    assert contents_of(report(crf, [X[0][:1]], [y[0][:1]]))["effects"] == []
+
+
+def test_many_labels_take_two_bytes_each():
+    names = [f"label {k}" for k in range(200)]
+    crf = HMMClassifier().fit([names], [names])
+    found = contents_of(report(crf, [names], [names], n_explained=0))["positions"]
+    assert found["code_bytes"] == 2
+    expected = [crf.classes_.tolist().index(name) for name in names]
+    assert unpacked(found["true"], "<i2").tolist() == expected
+
+
+@pytest.mark.parametrize("length", [5, 100_000])
+def test_a_page_of_100000_positions_stays_small(length):
+    codes = np.arange(length) % 3
+    X = [codes[:, None].astype(float)] * (100_000 // length)
+    y = [codes] * len(X)
+    crf = LinearCRF().fit([X[0][:5]], [y[0][:5]])
+    page = report(crf, X, y, n_explained=0)
+    assert len(page.html) < 2_000_000
 
 
 def test_only_a_report_is_overwritten(trained, letters, tmp_path):
@@ -387,7 +458,7 @@ def test_the_command_writes_a_report(files, capsys):
     page = Report((files / "report.html").read_text(encoding="utf-8"))
     found = contents_of(page)
     assert found["title"] == "Days" and found["positions"]["names"] == ["d0", "d1", "d2", "d3"]
-    assert len(found["explanations"]) == 4 and found["comparison"] and found["drift"]
+    assert len(found["explanations"]) == 4 and found["comparison"] and found["training"]["drift"]
     assert main(f"report {files}/new.csv {to}".split()) == 0
     without = contents_of(Report((files / "report.html").read_text(encoding="utf-8")))
     assert without["evaluation"] is None

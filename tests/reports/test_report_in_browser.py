@@ -156,6 +156,38 @@ def test_a_click_chooses_a_sequence(browser, pages):
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.parametrize("name", ["numbers", "unlabeled", "hostile"])
+def test_a_printed_page_is_white_and_whole(browser, pages, name):
+    opened(browser, pages[name], width=700, scheme="dark")
+    media = {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    style = "return getComputedStyle(document.body).{}"
+    assert browser.execute_script(style.format("backgroundColor")) == "rgb(255, 255, 255)"
+    assert browser.execute_script(style.format("color")) == "rgb(0, 0, 0)"
+    assert (
+        browser.execute_script("return document.querySelectorAll('details:not([open])').length")
+        == 0
+    )
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 700
+    for selector in ("canvas", "nav", ".tools", ".list"):
+        assert not browser.find_element("css selector", selector).is_displayed()
+    n = browser.execute_script("return data.sequences.length")
+    figures = browser.find_elements("css selector", ".printed .figure")
+    assert len(figures) == n and all(figure.is_displayed() for figure in figures)
+    # Labels have a pattern and a letter each.
+    keys = browser.execute_script("return KEYS")
+    assert len(set(keys)) == len(keys)
+    seen = {
+        key.get_attribute("textContent")
+        for key in browser.find_elements("css selector", ".printed .key")
+    }
+    assert seen and seen <= set(keys)
+    browser.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert not browser.find_elements("css selector", ".printed")
+    assert browser.get_log("browser") == []
+
+
 def test_hostile_texts_are_shown_as_they_are(browser, pages):
     opened(browser, pages["hostile"])
     assert browser.title == "<b>Title</b>"

@@ -39,11 +39,11 @@ from treecrf.utils.messages import warn
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 
 
-def check_model(model: Any) -> None:
+def check_model(model: Any, name: str = "model") -> None:
     """Raise NotFittedError or TypeError unless the model is a fitted sequence classifier."""
     if not isinstance(model, SequenceClassifier):
         raise TypeError(
-            f"model is of type {type(model).__name__}; expected a fitted classifier of treecrf, "
+            f"{name} is of type {type(model).__name__}; expected a fitted classifier of treecrf, "
             "such as TreeCRF. For a pipeline, pass its last step and transformed data"
         )
     check_is_fitted(model, "classes_")

@@ -17,37 +17,39 @@ from treecrf.reports.timelines import packed_codes
 N_LISTED = 20
 
 
-def comparison(
-    model: SequenceClassifier,
-    other: Any,
-    data: Data,
-    predictions: Predictions,
-    weights: np.ndarray,
-) -> dict[str, Any] | None:
-    """Compare a model with another one on labeled data; None without another one.
-
-    The weights are those of `resampling_weights`.
-    """
-    if other is None:
-        return None
-    check_model(other)
+def check_other(model: SequenceClassifier, other: Any, data: Data) -> None:
+    """Raise an error unless the second model can be compared with the first one."""
+    check_model(other, "other")
     if data.true is None:
-        raise ValueError("other is given without y; models are compared on labeled data")
+        raise ValueError("other is given without labels; models are compared on labeled data")
     if other.classes_.tolist() != model.classes_.tolist():
         raise ValueError(
             f"the labels of other are {other.classes_.tolist()}; expected those of model, "
             f"{model.classes_.tolist()}"
         )
+
+
+def comparison(
+    other: SequenceClassifier,
+    data: Data,
+    predictions: Predictions,
+    counts: SequenceCounts,
+    weights: np.ndarray,
+) -> dict[str, Any]:
+    """Compare the predictions and the counts of a model with those of another one.
+
+    Both models passed `check_other`; the weights are those of `resampling_weights`.
+    """
     second = Predictions.of(other, data.sequences)
-    counts = [SequenceCounts.of(data, found) for found in (predictions, second)]
+    second_counts = SequenceCounts.of(data, second)
     is_known = data.true != UNKNOWN
     test = mcnemar_test(data.true[is_known], predictions.codes[is_known], second.codes[is_known])
-    gains = counts[1].right.sum(axis=1) - counts[0].right.sum(axis=1)
+    gains = second_counts.right.sum(axis=1) - counts.right.sum(axis=1)
     order = np.argsort(-np.abs(gains), kind="stable")[:N_LISTED]
     return {
         "class": type(other).__name__,
-        "differences": difference_with_interval(*counts, weights),
+        "differences": difference_with_interval(counts, second_counts, weights),
         "mcnemar": {"table": test.table.tolist(), "pvalue": float(test.pvalue)},
         "sequences": [[int(i), int(gains[i])] for i in order if gains[i]],
-        "predicted": packed_codes(second.codes),
+        "predicted": packed_codes(second.codes, len(other.classes_)),
     }

@@ -17,20 +17,25 @@ N_LISTED = 30
 MAX_COLUMNS = 1000
 
 
-def drift(training: Sequences, new: Sequences, names: list[str]) -> list[dict[str, Any]]:
+def drift(training: Sequences, new: Sequences, names: list[str]) -> list[dict[str, Any]] | None:
     """Compare each column of the input with that of the training data, the most different first.
+
+    None if there are more than `MAX_COLUMNS`.
 
     The distance of numbers is that of Kolmogorov and Smirnov: the largest difference of the two
     distribution functions. That of categories and symbols is the total variation: half of the sum
     of the differences of all frequencies. Both lie between 0 and 1, and leave out missing values,
-    whose shares are compared by themselves.
+    whose shares are compared by themselves. For comparison, each row has the distance of two halves
+    of the training data.
     """
     if len(names) > MAX_COLUMNS:
-        return []
-    found = [
-        _compared(name, column_values(training, j), column_values(new, j), _is_number(new, j))
-        for j, name in enumerate(names)
-    ]
+        return None
+    found = []
+    for j, name in enumerate(names):
+        values = column_values(training, j)
+        is_number = _is_number(new, j)
+        row = _compared(name, values, column_values(new, j), is_number)
+        found.append(row | {"within": _distance_of_halves(values, training.offsets, is_number)})
     found.sort(key=lambda row: -max(row["distance"], abs(np.diff(row["missing"])[0])))
     return found[:N_LISTED]
 
@@ -43,16 +48,28 @@ def _compared(name: str, before: np.ndarray, after: np.ndarray, is_number: bool)
     """Return the distance of two columns, the shares of missing values, and the medians."""
     missing = [float(np.mean(_is_missing(values))) for values in (before, after)]
     known = [values[~_is_missing(values)] for values in (before, after)]
-    row: dict[str, Any] = {"name": name, "missing": missing, "distance": 0.0, "medians": None}
+    medians = None
+    if is_number and all(len(values) for values in known):
+        medians = [float(np.median(values.astype(float))) for values in known]
+    distance = _distance(before, after, is_number)
+    return {"name": name, "missing": missing, "distance": distance or 0.0, "medians": medians}
+
+
+def _distance(before: np.ndarray, after: np.ndarray, is_number: bool) -> float | None:
+    """Return the distance of known values; None if one side has none."""
+    known = [values[~_is_missing(values)] for values in (before, after)]
     if not all(len(values) for values in known):
-        return row
+        return None
     if is_number:
         numbers = [values.astype(float) for values in known]
-        row["distance"] = float(ks_2samp(*numbers, method="asymp").statistic)
-        row["medians"] = [float(np.median(values)) for values in numbers]
-        return row
-    row["distance"] = _total_variation(*known)
-    return row
+        return float(ks_2samp(*numbers, method="asymp").statistic)
+    return _total_variation(*known)
+
+
+def _distance_of_halves(values: np.ndarray, offsets: np.ndarray, is_number: bool) -> float | None:
+    """Return the distance of every second sequence from the others: what is usual in training."""
+    is_even = np.repeat(np.arange(len(offsets) - 1) % 2 == 0, np.diff(offsets))
+    return _distance(values[is_even], values[~is_even], is_number)
 
 
 def _is_missing(values: np.ndarray) -> np.ndarray:

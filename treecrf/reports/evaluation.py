@@ -37,7 +37,7 @@ class Data:
     sequences: Sequences
     # Names of the sequences: groups of a long table, or numbers.
     names: list[str]
-    # Codes of the labels, `UNKNOWN` where there is none; None without labels.
+    # Codes of the labels, `UNKNOWN` where there is none; None without a known label.
     true: np.ndarray | None
     # Texts of the positions; None without.
     texts: list[str] | None = None
@@ -63,7 +63,9 @@ class Data:
             raw = RawData(X, y, segmentation).resolved()
             sequences, labels = predictor.read_labeled(raw)
             codes, _ = labels.encoded(model.classes_)
-            true = np.where(labels.known, codes, UNKNOWN).astype(np.int32)
+            true = None
+            if labels.known.any():
+                true = np.where(labels.known, codes, UNKNOWN).astype(np.int32)
         names = _names(X, segmentation, sequences.offsets)
         return cls(sequences, names, true, texts_of(X, symbols, sequences))
 

@@ -23,15 +23,16 @@ def chosen_rows(data: Data, predictions: Predictions, n: int) -> np.ndarray:
     else:
         is_wrong = (data.true != predictions.codes) & (data.true != UNKNOWN)
         badness = np.where(is_wrong, 1.0, 0.0) + predictions.log_losses(data.true)
+    n_sequences = len(data.offsets) - 1
+    sequences = np.repeat(np.arange(n_sequences), np.diff(data.offsets))
     chosen: list[int] = []
-    counts = np.zeros(len(data.offsets) - 1, dtype=int)
+    counts = np.zeros(n_sequences, dtype=int)
     for row in np.argsort(-badness, kind="stable").tolist():
-        sequence = int(np.searchsorted(data.offsets, row, side="right")) - 1
-        if counts[sequence] < MAX_PER_SEQUENCE:
-            counts[sequence] += 1
-            chosen.append(row)
         if len(chosen) == n:
             break
+        if counts[sequences[row]] < MAX_PER_SEQUENCE:
+            counts[sequences[row]] += 1
+            chosen.append(row)
     return np.array(chosen, dtype=int)
 
 

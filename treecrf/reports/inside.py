@@ -127,13 +127,15 @@ def effects(
     if gains is None:
         return []
     sample = _sample(sequences)
+    longest = int(np.diff(sample.offsets).max())
     order = np.argsort(-gains.importances.sum(axis=1), kind="stable")[:N_EFFECTS]
     found = []
     for j in order.tolist():
         if not gains.importances[j].any():
             break
         offset = int(gains.offsets[int(gains.importances[j].argmax())])
-        found.append(_effect(model, sample, j, offset))
+        if abs(offset) < longest:
+            found.append(_effect(model, sample, j, offset))
     return found
 
 
@@ -148,6 +150,7 @@ def _effect(model: SequenceClassifier, sample: Sequences, j: int, offset: int) -
     values = result.grid_values[order].tolist()
     return {
         "name": result.feature_name,
+        "n": sample.n_positions,
         "is_number": bool(result.is_number),
         "values": values if result.is_number else [str(value) for value in values],
         "labels": labels.tolist(),

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from treecrf._version import __version__
 from treecrf.encoding.names import feature_names
+from treecrf.inputs.dataset import named
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection.fitted import integer_between
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
-from treecrf.reports.comparison import comparison
+from treecrf.reports.comparison import check_other, comparison
 from treecrf.reports.drift import drift
 from treecrf.reports.evaluation import UNKNOWN, Data, Predictions, checked_sequences
 from treecrf.reports.explanations import explanations
@@ -182,7 +184,8 @@ def report(
     data = Data.of(model, X, y, lengths, groups, symbols)
     training = None
     if X_train is not None:
-        training = checked_sequences(model, X_train, None, groups_train)
+        with named("X_train"):
+            training = checked_sequences(model, X_train, None, groups_train)
     return report_of(model, data, other, training, title, n_explained)
 
 
@@ -196,12 +199,18 @@ def report_of(
 ) -> Report:
     """Make the report of checked data; see `report`."""
     n_explained = integer_between("n_explained", n_explained, 0, MAX_EXPLAINED, "")
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title={title!r}; expected a str")
+    if other is not None:
+        check_other(model, other, data)
     predictions = Predictions.of(model, data.sequences)
+    counts = None if data.true is None else SequenceCounts.of(data, predictions)
     n_labels = len(model.classes_)
     gains = gains_of_trees(model)
     weights = resampling_weights(len(data.names))
     contents = {
-        "title": title or f"{type(model).__name__} on {data.sequences.n_positions:,} positions",
+        "title": (title or "").strip()
+        or f"{type(model).__name__} on {data.sequences.n_positions:,} positions",
         "labels": [str(label) for label in model.classes_.tolist()],
         "model": described_model(model),
         "positions": packed_positions(data, predictions),
@@ -212,23 +221,31 @@ def report_of(
         "importances": importances(model, gains),
         "transitions": transitions(model, data.sequences),
         "effects": effects(model, data.sequences, gains),
-        "evaluation": _evaluation(data, predictions, weights),
-        "comparison": comparison(model, other, data, predictions, weights),
-        "drift": [],
+        "evaluation": None,
+        "comparison": None,
+        "training": None,
+        "version": __version__,
     }
+    if counts is not None:
+        contents["evaluation"] = _evaluation(data, predictions, counts, weights)
+    if other is not None:
+        contents["comparison"] = comparison(other, data, predictions, counts, weights)
     if training is not None:
         names = feature_names(fitted_model(model).chain.schema).tolist()
-        contents["drift"] = drift(training, data.sequences, names)
+        contents["training"] = {
+            "n_sequences": len(training.offsets) - 1,
+            "n_positions": training.n_positions,
+            "drift": drift(training, data.sequences, names),
+        }
     return Report(page(contents, BEGINNING))
 
 
-def _evaluation(data: Data, predictions: Predictions, weights: np.ndarray) -> dict[str, Any] | None:
-    """Return all scores and tables that need labels; None without any."""
+def _evaluation(
+    data: Data, predictions: Predictions, counts: SequenceCounts, weights: np.ndarray
+) -> dict[str, Any]:
+    """Return all scores and tables that need labels."""
     true = data.true
-    if true is None or not (true != UNKNOWN).any():
-        return None
     predicted = predictions.codes
-    counts = SequenceCounts.of(data, predictions)
     confusion = confusion_table(true, predicted, predictions.proba.shape[1])
     by_label = {name: values.tolist() for name, values in label_scores(confusion).items()}
     changes = None

@@ -80,8 +80,10 @@ class SequenceCounts:
 def resampling_weights(n_sequences: int) -> np.ndarray:
     """Return how often each sequence is drawn; array (`N_RESAMPLES`, n_sequences)."""
     rng = np.random.default_rng(0)
-    shares = np.full(n_sequences, 1 / n_sequences)
-    return rng.multinomial(n_sequences, shares, size=N_RESAMPLES).astype(float)
+    weights = np.empty((N_RESAMPLES, n_sequences))
+    for row in weights:
+        row[:] = np.bincount(rng.integers(n_sequences, size=n_sequences), minlength=n_sequences)
+    return weights
 
 
 def scores_with_intervals(counts: SequenceCounts, weights: np.ndarray) -> list[dict[str, Any]]:

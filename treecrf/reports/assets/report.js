@@ -11,9 +11,9 @@ function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (key === "onclick") element.addEventListener("click", value);
-    else if (key !== "color") element.setAttribute(key, value);
+    else if (key !== "code") element.setAttribute(key, value);
   }
-  if (attributes.color) element.style.setProperty("--of-label", attributes.color);
+  if ("code" in attributes) showLabel(element, attributes.code);
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
@@ -39,76 +39,206 @@ function table(headings, rows, attributes = {}) {
 }
 
 const whole = (n) => n.toLocaleString("en-US");
+const counted = (n, name) => `${whole(n)} ${name}${n === 1 ? "" : "s"}`;
 const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
 const number = (value, digits = 3) => (value === null ? "–" : value.toFixed(digits));
 const signed = (value, digits = 2) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
+const say = (...texts) => make("p", {}, ...texts);
 const note = (...texts) => make("p", { class: "muted" }, ...texts);
+const sum = (values) => values.reduce((a, b) => a + b, 0);
+// Indices in the order of their values, the greatest first.
+const ranked = (values) => values.map((_, k) => k).sort((a, b) => values[b] - values[a]);
 
-// Colors of labels: a palette that color-blind people can distinguish, then hues in between.
+// Labels: colors that color-blind people can distinguish, then hues in between, and short keys, so
+// that labels can be told apart without colors.
 
 const PALETTE = ["#3b82c4", "#e69f00", "#12a077", "#cc79a7", "#56b4e9", "#d9632a", "#b8a800", "#8a8f98"];
 const color = (k) => (k < 0 ? "var(--others)" : k < PALETTE.length ? PALETTE[k]
   : `hsl(${(k * 137.5) % 360} 55% ${k % 2 ? 45 : 62}%)`);
 
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const areShort = labels.every((label) => /^[\w+-]{1,2}$/.test(label));
+const KEYS = labels.map((label, k) => (areShort ? label : labels.length <= ALPHABET.length ? ALPHABET[k] : String(k + 1)));
+
+// Black or white, whichever has more contrast.
+const inks = new Map();
+function ink(k) {
+  if (!inks.has(k)) {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.fillStyle = color(k);
+    const channels = [1, 3, 5].map((i) => parseInt(pen.fillStyle.slice(i, i + 2), 16) / 255)
+      .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    const luminance = 0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2];
+    inks.set(k, luminance > 0.179 ? "#000000" : "#ffffff");
+  }
+  return inks.get(k);
+}
+
+function showLabel(element, k) {
+  element.style.setProperty("--of-label", color(k));
+  element.style.setProperty("--ink", ink(k));
+  element.setAttribute("data-key", KEYS[k]);
+}
+
 function legend(codes) {
   return make("div", { class: "legend" },
-    ...codes.map((k) => make("span", { color: color(k) }, labels[k])));
+    ...codes.map((k) => make("span", { code: k }, areShort ? "" : labels[k])));
 }
 
 // What was measured
 
-function card(name, value, below) {
-  return make("div", { class: "card" }, name, make("b", {}, value), make("span", { class: "muted" }, below));
+function card(name, value, below, meaning) {
+  return make("div", { class: "card" }, name, make("b", {}, value),
+    ...[below, meaning].filter(Boolean).map((line) => make("span", { class: "muted" }, line)));
 }
 
 const AS_SHARE = new Set(["accuracy", "macro F1", "whole sequences"]);
 const score = (name, value) => (AS_SHARE.has(name) ? percent(value) : number(value));
 
-function scoreCards(evaluation) {
-  const cards = evaluation.scores.map(({ name, value, interval }) => card(name, score(name, value),
-    interval ? `95 %: ${score(name, interval[0])} to ${score(name, interval[1])}` : ""));
-  if (evaluation.changes) {
-    const [seen, predicted] = evaluation.changes;
-    cards.push(card("changes of label", whole(predicted), `true: ${whole(seen)}`));
+const SCORE_NAMES = { "whole sequences": "sequences without errors" };
+const MEANINGS = {
+  accuracy: "positions whose label is correct",
+  "macro F1": "mean of the F1 scores of all labels",
+  "log loss": `0 is perfect, ${Math.log(labels.length).toFixed(3)} is guessing`,
+  "whole sequences": "sequences with every label correct",
+};
+const FEW_SEQUENCES = 10;
+
+function scoreCards({ scores, changes }) {
+  const cards = scores.map(({ name, value, interval }) => card(SCORE_NAMES[name] || name, score(name, value),
+    interval ? `95 % interval: ${score(name, interval[0])} to ${score(name, interval[1])}` : "", MEANINGS[name]));
+  if (changes) {
+    const [seen, found] = changes;
+    cards.push(card("changes of label", whole(found), `true labels: ${whole(seen)}`, "positions where a new label begins"));
   }
   return make("div", { class: "cards" }, ...cards);
 }
 
+function showScores(evaluation, nSequences) {
+  const { scores, confusion, n_unknown: nUnknown } = evaluation;
+  const frequencies = confusion.map(sum);
+  const [common] = ranked(frequencies);
+  const baseline = frequencies[common] / sum(frequencies);
+  const [{ value: accuracy }] = scores;
+  const verdict = accuracy > baseline ? "Always" : "The model is no better than that: always";
+  const intervals = nSequences === 1 ? "There are no intervals, since there is only one sequence."
+    : "The intervals show how much the scores depend on which sequences were drawn: they hold 95 % of the scores of 1,000 " +
+      "resamples of whole sequences." + (nSequences < FEW_SEQUENCES ? ` With only ${nSequences} sequences, they are rough.` : "");
+  return [
+    say(`The model labels ${percent(accuracy)} of the positions correctly. ${verdict} choosing ${labels[common]}, the most ` +
+      `frequent label, would be correct at ${percent(baseline)}.`),
+    scoreCards(evaluation),
+    note(intervals),
+    nUnknown ? note(`${counted(nUnknown, "position")} without a true label ${nUnknown === 1 ? "does" : "do"} not count.`) : null,
+  ];
+}
+
+// How certain the model is of the label that it finds most probable at each position.
+const CERTAINTY_ENDS = [0.5, 0.6, 0.7, 0.8, 0.9, 1.01];
+
+function certaintyRows() {
+  const counts = CERTAINTY_ENDS.map(() => 0);
+  const n = shares.length / stored.n_stored;
+  for (let row = 0; row < n; row += 1) {
+    const share = shares[row * stored.n_stored] / 255;
+    counts[CERTAINTY_ENDS.findIndex((end) => share < end)] += 1;
+  }
+  const names = CERTAINTY_ENDS.map((end, i) => (i ? `${100 * CERTAINTY_ENDS[i - 1]} to ${Math.min(100, 100 * end)} %` : "below 50 %"));
+  return counts.map((count, i) => ({ name: names[i], n: count, share: count / n }));
+}
+
+function showCertainty(certainty) {
+  const rows = certaintyRows();
+  return [
+    say("There are no true labels, so this page shows what the model predicts and how certain it is, but not how often it is correct."),
+    make("div", { class: "cards" }, card("mean certainty", percent(certainty), "", "probability of the most probable label"),
+      card("uncertain positions", whole(rows[0].n), `${percent(rows[0].share)} of all`, "no label has a probability of 50 %")),
+    make("h3", {}, "Certainty of the labels"),
+    barChart("Certainty of the labels", "probability of the most probable label", rows, "share of the positions"),
+  ];
+}
+
+const FITTED_NAMES = {
+  n_iter_: "iterations of training",
+  window_: "positions before and after that the model sees",
+  constant_transitions_: "whether transitions are the same everywhere",
+  multi_strategy_: "form of the trees",
+  temperature_: "temperature that calibrates the probabilities",
+  n_features_in_: "columns of the input",
+};
+
+function settingsTable({ parameters, learned }) {
+  const rows = [...Object.entries(parameters).map(([name, value]) => [name, value, "parameter, not the default"]),
+    ...Object.entries(learned).map(([name, value]) => [name, value, FITTED_NAMES[name] || "learned"])];
+  if (!rows.length) return null;
+  return make("details", {}, make("summary", {}, "Settings of the model"), table(["name", "value", "meaning"], rows));
+}
+
 function showSummary() {
-  const { model, evaluation, sequences, certainty, positions } = data;
-  const nPositions = positions.offsets[positions.offsets.length - 1];
-  const known = Object.entries({ ...model.parameters, ...model.learned });
-  const about = `${model.class} labels ${whole(nPositions)} positions in ${whole(sequences.length)} ` +
-    `sequence${sequences.length === 1 ? "" : "s"} with ${labels.length} label${labels.length === 1 ? "" : "s"}.`;
-  section("summary", "Summary", make("p", {}, about),
-    evaluation ? scoreCards(evaluation)
-      : make("div", { class: "cards" }, card("mean certainty", percent(certainty), "probability of the best label")),
-    evaluation && evaluation.n_unknown
-      ? note(`${whole(evaluation.n_unknown)} positions without a label have no part in the scores.`) : null,
-    evaluation ? note("Intervals come from resampling whole sequences. Log loss: lower is better.") : null,
-    known.length ? make("details", {}, make("summary", {}, "Settings of the model"),
-      table(["parameter", "value"], known.map(([name, value]) => [name, value]))) : null);
+  const { model, evaluation, sequences, certainty, training } = data;
+  const nPositions = stored.offsets[sequences.length];
+  section("summary", "Summary",
+    say(`A ${model.class} labels ${counted(nPositions, "position")} in ${counted(sequences.length, "sequence")}, with ` +
+      `${counted(labels.length, "different label")}.`,
+    training ? ` The training data hold ${counted(training.n_positions, "position")} in ${counted(training.n_sequences, "sequence")}.` : ""),
+    ...(evaluation ? showScores(evaluation, sequences.length) : showCertainty(certainty)),
+    settingsTable(model));
+}
+
+function confusionSentence(confusion) {
+  const pairs = confusion.flatMap((row, k) => row.map((n, j) => [n, k, j])).filter(([n, k, j]) => n && k !== j);
+  const worst = pairs.sort(([a], [b]) => b - a).slice(0, 3);
+  if (!worst.length) return "No label is taken for another.";
+  return `Most frequent errors: ${worst.map(([n, k, j]) =>
+    `${labels[k]} taken for ${labels[j]} (${whole(n)} of ${counted(sum(confusion[k]), "position")})`).join("; ")}.`;
+}
+
+function labelSentence({ confusion, by_label: scores }) {
+  const totals = confusion.map(sum);
+  const present = labels.map((_, k) => k).filter((k) => totals[k]);
+  const order = present.sort((a, b) => (scores.f1[a] || 0) - (scores.f1[b] || 0));
+  const never = order.filter((k) => confusion.every((row) => !row[k]));
+  const name = (k) => `${labels[k]} (F1 ${percent(scores.f1[k])})`;
+  const parts = [];
+  if (order.length > 1) parts.push(`Best: ${name(order[order.length - 1])}. Worst: ${name(order[0])}.`);
+  if (never.length) {
+    parts.push(`Never predicted: ${never.slice(0, 5).map((k) => labels[k]).join(", ")}${never.length > 5 ? ` and ${never.length - 5} more` : ""}.`);
+  }
+  return parts.join(" ");
 }
 
 function showLabels() {
-  const { evaluation, predicted } = data;
+  const { evaluation, predicted: frequencies } = data;
   if (!evaluation) {
-    const total = predicted.reduce((a, b) => a + b, 0);
-    section("labels", "Predicted labels", table(["label", "positions", "share"],
-      labels.map((name, k) => [name, whole(predicted[k]), percent(predicted[k] / total)])));
+    const total = sum(frequencies);
+    const [common] = ranked(frequencies);
+    section("labels", "Predicted labels",
+      say(`The most frequent predicted label is ${labels[common]}. Compare the shares with what you expect.`),
+      table(["label", "positions", "share"], labels.map((name, k) => [name, whole(frequencies[k]), percent(frequencies[k] / total)])));
     return;
   }
   const { confusion, by_label: scores } = evaluation;
-  const rows = labels.map((name, k) => [name, whole(confusion[k].reduce((a, b) => a + b, 0)),
+  const rows = labels.map((name, k) => [name, whole(sum(confusion[k])),
     percent(scores.precision[k]), percent(scores.recall[k]), percent(scores.f1[k])]);
-  section("labels", "Labels", make("div", { class: "columns" },
+  section("labels", "Labels", say(labelSentence(evaluation)), make("div", { class: "columns" },
     make("div", {}, make("h3", {}, "Scores of each label"),
-      table(["label", "positions", "precision", "recall", "F1"], rows)),
-    make("div", {}, make("h3", {}, "Confusion"), confusionTable(confusion),
-      note("Rows are true labels, columns predicted ones. The darker, the larger the share of the row."))));
+      table(["label", "positions", "precision", "recall", "F1"], rows),
+      note("Precision: of the positions with this predicted label, how many are correct. Recall: of the positions with this true " +
+        "label, how many are found. F1: the harmonic mean of the two. A dash: nothing to divide by.")),
+    make("div", { class: labels.length > 5 ? "wide" : "" }, make("h3", {}, "Confusion"), say(confusionSentence(confusion)), confusionTable(confusion),
+      note("Number of positions with the true label of the row and the predicted label of the column. Correct ones are blue, errors " +
+        "red; the darker, the larger the share of the row."))));
 }
 
 const MAX_CONFUSED = 25;
+
+// A table with a column for each of some labels; many or long names stand upright.
+function labelMatrix(corner, codes, rows, name) {
+  const isUpright = codes.some((k) => labels[k].length > (codes.length > 4 ? 3 : 20));
+  const matrix = table([corner, ...codes.map((k) => make("span", { title: labels[k] }, labels[k]))], rows, { "aria-label": name });
+  if (isUpright) matrix.firstChild.classList.add("upright");
+  return matrix;
+}
 
 function confusionTable(confusion) {
   const errors = labels.map((_, k) => confusion[k].reduce((sum, n, j) => sum + (j === k ? 0 : n + confusion[j][k]), 0));
@@ -117,26 +247,28 @@ function confusionTable(confusion) {
     shown = shown.sort((a, b) => errors[b] - errors[a]).slice(0, MAX_CONFUSED).sort((a, b) => a - b);
   }
   const rows = shown.map((k) => {
-    const total = Math.max(1, confusion[k].reduce((a, b) => a + b, 0));
+    const total = Math.max(1, sum(confusion[k]));
     return [labels[k], ...shown.map((j) => {
       const share = Math.round((100 * confusion[k][j]) / total);
-      const ink = j === k ? "var(--accent)" : "var(--wrong)";
-      return make("td", { class: "cell", style: `background: color-mix(in srgb, ${ink} ${share * 0.6}%, transparent)` },
+      const shade = j === k ? "var(--accent)" : "var(--wrong)";
+      return make("td", { class: "cell", style: `background: color-mix(in srgb, ${shade} ${share * 0.6}%, transparent)` },
         confusion[k][j] ? whole(confusion[k][j]) : "");
     })];
   });
-  return table(["true", ...shown.map((k) => labels[k])], rows, { "aria-label": "Confusion of labels" });
+  const matrix = labelMatrix("true ↓ predicted →", shown, rows, "Confusion of labels");
+  if (shown.length < labels.length) matrix.prepend(note(`The ${MAX_CONFUSED} labels with the most errors.`));
+  return matrix;
 }
 
 // Charts
 
 const WIDTH = 420;
-const HEIGHT = 240;
-const BOX = { left: 44, right: 8, top: 8, bottom: 38 };
+const HEIGHT = 260;
+const BOX = { left: 52, right: 24, top: 26, bottom: 54 };
 const across = (x) => BOX.left + x * (WIDTH - BOX.left - BOX.right);
 const up = (y) => HEIGHT - BOX.bottom - y * (HEIGHT - BOX.top - BOX.bottom);
 
-function frame(title, xLabel, xTicks) {
+function frame(title, yLabel, xLabel, xTicks) {
   const chart = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, role: "img", "aria-label": title });
   for (const y of [0, 0.25, 0.5, 0.75, 1]) {
     chart.append(draw("line", { class: "grid", x1: across(0), x2: across(1), y1: up(y), y2: up(y) }),
@@ -145,14 +277,15 @@ function frame(title, xLabel, xTicks) {
   for (const [x, name] of xTicks) {
     chart.append(draw("text", { x: across(x), y: HEIGHT - BOX.bottom + 16, "text-anchor": "middle" }, name));
   }
-  chart.append(draw("text", { x: across(0.5), y: HEIGHT - 4, "text-anchor": "middle" }, xLabel));
+  chart.append(draw("text", { x: across(0.5), y: HEIGHT - 4, "text-anchor": "middle" }, xLabel),
+    draw("text", { x: 4, y: 12 }, yLabel));
   return chart;
 }
 
 const hint = (text) => draw("title", {}, text);
 
 function calibrationChart(bins) {
-  const chart = frame("Calibration", "probability of the predicted label", [0, 0.5, 1].map((x) => [x, `${100 * x} %`]));
+  const chart = frame("Calibration", "correct positions", "probability of the predicted label", [0, 0.5, 1].map((x) => [x, `${100 * x} %`]));
   chart.append(draw("line", { class: "axis", x1: across(0), y1: up(0), x2: across(1), y2: up(1), "stroke-dasharray": "4 4" }));
   const largest = Math.max(...bins.map((bin) => bin.n));
   const path = bins.map((bin, i) => `${i ? "L" : "M"}${across(bin.predicted)} ${up(bin.observed)}`).join("");
@@ -160,56 +293,108 @@ function calibrationChart(bins) {
   for (const bin of bins) {
     chart.append(draw("circle", { cx: across(bin.predicted), cy: up(bin.observed), fill: "var(--accent)",
       r: 3 + 6 * Math.sqrt(bin.n / largest) },
-    hint(`${whole(bin.n)} positions: predicted ${percent(bin.predicted)}, right ${percent(bin.observed)}`)));
+    hint(`${whole(bin.n)} positions: predicted ${percent(bin.predicted)}, correct ${percent(bin.observed)}`)));
   }
   return chart;
 }
 
-function barChart(title, xLabel, rows) {
+// Bars with their values above and numbers of positions below.
+function barChart(title, xLabel, rows, yLabel = "correct positions") {
   const step = 1 / rows.length;
-  const chart = frame(title, xLabel, rows.map((row, i) => [(i + 0.5) * step, row.name.replace(" to ", "–").replace(" or more", "+")]));
-  rows.forEach((row, i) => chart.append(draw("rect", { x: across((i + 0.15) * step), width: across(0.7 * step) - across(0),
-    y: up(row.accuracy), height: up(0) - up(row.accuracy), fill: "var(--accent)" },
-  hint(`${row.name}: ${percent(row.accuracy)} of ${whole(row.n)} positions`))));
+  const short = (name) => name.replace(" to ", "–").replace(" or more", "+").replace("below ", "< ").replace(" %", "");
+  const chart = frame(title, yLabel, xLabel, rows.map((row, i) => [(i + 0.5) * step, short(row.name)]));
+  rows.forEach((row, i) => {
+    const share = row.share ?? row.accuracy;
+    const middle = { x: across((i + 0.5) * step), "text-anchor": "middle", class: "small" };
+    chart.append(draw("rect", { x: across((i + 0.15) * step), width: across(0.7 * step) - across(0),
+      y: up(share), height: up(0) - up(share), fill: "var(--accent)" },
+    hint(`${row.name}: ${percent(share)} of ${counted(row.n, "position")}`)),
+    draw("text", { ...middle, y: up(share) - 4 }, percent(share)),
+    draw("text", { ...middle, y: HEIGHT - BOX.bottom + 31 }, `n=${row.n < 100000 ? whole(row.n) : `${Math.round(row.n / 1000)}k`}`));
+  });
   return chart;
+}
+
+function calibrationSentence(bins) {
+  const n = sum(bins.map((bin) => bin.n));
+  const mean = (name) => sum(bins.map((bin) => bin.n * bin[name])) / n;
+  const [claimed, observed] = [mean("predicted"), mean("observed")];
+  const off = sum(bins.map((bin) => bin.n * Math.abs(bin.predicted - bin.observed))) / n;
+  const verdict = claimed - observed > 0.02 ? "The model is too certain." : observed - claimed > 0.02
+    ? "The model is less certain than it could be." : "On average, the probabilities are about right.";
+  return `The most probable label has a probability of ${percent(claimed)} on average and is correct at ${percent(observed)} of ` +
+    `the positions. ${verdict} Within the bins of the chart, the two differ by ${(100 * off).toFixed(1)} percentage points on average.`;
+}
+
+// Shares of fewer positions are not worth a sentence.
+const FEW_POSITIONS = 30;
+
+function lengthSentence(rows) {
+  const reliable = rows.filter((row) => row.n >= FEW_POSITIONS);
+  if (reliable.length < 2) return "";
+  const order = ranked(reliable.map((row) => row.accuracy));
+  const about = (row) => `${percent(row.accuracy)} in segments of ${row.name} position${row.name === "1" ? "" : "s"}`;
+  return `Best: ${about(reliable[order[0]])}. Worst: ${about(reliable[order[order.length - 1]])}.`;
+}
+
+function boundarySentence(rows) {
+  if (rows.length < 2) return "";
+  const [near, ...farther] = rows;
+  const far = sum(farther.map((row) => row.n * row.accuracy)) / sum(farther.map((row) => row.n));
+  return `${percent(near.accuracy)} right next to a change, ${percent(far)} farther away: ` +
+    (near.accuracy < far - 0.05 ? "many errors are boundaries that are off by a little." : "errors are not concentrated at the boundaries.");
 }
 
 function showAccuracy() {
   const { evaluation } = data;
   if (!evaluation) return;
-  const charts = [make("div", {}, make("h3", {}, "Calibration"), calibrationChart(evaluation.calibration),
-    note("On the dashed line, probabilities are right. Larger dots hold more positions."))];
-  if (evaluation.by_length.length) {
-    charts.push(make("div", {}, make("h3", {}, "Accuracy by the length of the true segment"),
-      barChart("Accuracy by segment length", "positions in the segment", evaluation.by_length)));
+  const chart = (title, sentence, drawing, ...notes) => make("div", { class: "figure" }, make("h3", {}, title),
+    sentence ? say(sentence) : null, drawing, ...notes.map((text) => note(text)));
+  const { calibration, by_length: byLength, by_distance: byDistance } = evaluation;
+  const charts = [chart("Calibration", calibrationSentence(calibration), calibrationChart(calibration),
+    "On the dashed line, a label with a probability of 80 % is correct in 80 % of the cases; below it, the model is too certain. " +
+    "Each dot is a range of probabilities; the larger, the more positions.")];
+  if (byLength.length) {
+    charts.push(chart("By length of the true segment", lengthSentence(byLength),
+      barChart("Accuracy by segment length", "positions in the segment", byLength),
+      "A segment is a run of positions with the same true label; n is the number of positions in such segments."));
   }
-  if (evaluation.by_distance.length) {
-    charts.push(make("div", {}, make("h3", {}, "Accuracy near changes of the true label"),
-      barChart("Accuracy by distance", "positions from the nearest change", evaluation.by_distance)));
+  if (byDistance.length) {
+    charts.push(chart("Near changes of the true label", boundarySentence(byDistance),
+      barChart("Accuracy by distance", "distance from the nearest change, in positions", byDistance),
+      "A distance of 1 is the last position before a change or the first one after it. Sequences without a change count as far away."));
   }
-  section("accuracy", "Where it is right", make("div", { class: "columns" }, ...charts));
+  section("accuracy", "Where the model is right", make("div", { class: "columns figures" }, ...charts));
 }
 
 // Sequences
 
-function decode(text, Type) {
+function decode(text, nBytes, isSigned) {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  if (Type === Uint8Array) return bytes;
+  if (nBytes === 1) return isSigned ? new Int8Array(bytes.buffer) : bytes;
   const view = new DataView(bytes.buffer);
   return Int16Array.from({ length: bytes.length / 2 }, (_, i) => view.getInt16(2 * i, true));
 }
 
 const stored = data.positions;
-const predicted = decode(stored.predicted, Int16Array);
-const truth = stored.true ? decode(stored.true, Int16Array) : null;
-const second = data.comparison ? decode(data.comparison.predicted, Int16Array) : null;
-const shareLabels = decode(stored.labels, Int16Array);
-const shares = decode(stored.shares, Uint8Array);
+const codes = (text) => decode(text, stored.code_bytes, true);
+const predicted = codes(stored.predicted);
+const truth = stored.true ? codes(stored.true) : null;
+const second = data.comparison ? codes(data.comparison.predicted) : null;
+const shareLabels = codes(stored.labels);
+const shares = decode(stored.shares, 1, false);
+const nameOf = (index) => (stored.names ? stored.names[index] : String(index));
+// The sequences in the order of the list: their indices, labeled positions and wrong ones.
+const sequences = data.sequences.map(([index, nKnown, wrong]) => ({ index, nKnown, wrong, n: stored.offsets[index + 1] - stored.offsets[index] }));
+// Names of the two models, also if both are of one class.
+const isSameClass = data.comparison && data.comparison.class === data.model.class;
+const firstName = isSameClass ? `first ${data.model.class}` : data.model.class;
+const secondName = !data.comparison ? "" : isSameClass ? `second ${data.comparison.class}` : data.comparison.class;
 const isWrong = (row) => truth !== null && truth[row] >= 0 && truth[row] !== predicted[row];
 
 const view = { sequence: 0, position: 0, zoom: 1 };
-const strips = [["predicted", predicted]];
-if (second) strips.push([`predicted by ${data.comparison.class}`, second]);
+const strips = [[second ? `predicted by ${firstName}` : "predicted", predicted]];
+if (second) strips.push([`predicted by ${secondName}`, second]);
 if (truth) strips.push(["true", truth]);
 const STRIP = 18;
 const AREA = 110;
@@ -223,7 +408,7 @@ const list = make("ul", { class: "list", "aria-label": "Sequences, the worst fir
 const MAX_LISTED = 1000;
 
 function bounds() {
-  const { index } = data.sequences[view.sequence];
+  const { index } = sequences[view.sequence];
   return [stored.offsets[index], stored.offsets[index + 1]];
 }
 
@@ -251,17 +436,18 @@ function paint() {
   const [start, end] = visible();
   const x = (row) => ((row - start) / (end - start)) * width;
   paintShares(pen, start, end, width, named("--others"));
-  strips.forEach(([name, codes], i) => {
+  pen.font = "11px sans-serif";
+  strips.forEach(([name, strip], i) => {
     const top = AREA + 4 + i * (STRIP + 4);
     let from = start;
     for (let row = start + 1; row <= end; row += 1) {
-      if (row < end && codes[row] === codes[from]) continue;
-      pen.fillStyle = fill(codes[from]);
-      pen.fillRect(x(from), top, Math.max(x(row) - x(from), 0.5), STRIP);
+      if (row < end && (strip[row] === strip[from] || x(row) - x(from) < 0.5)) continue;
+      const size = Math.max(x(row) - x(from), 0.5);
+      pen.fillStyle = fill(strip[from]);
+      pen.fillRect(x(from), top, size, STRIP);
+      paintName(pen, strip[from], x(from), size, top + 13);
       from = row;
     }
-    pen.fillStyle = named("--text");
-    pen.font = "11px sans-serif";
     const room = pen.measureText(name).width + 8;
     pen.fillStyle = named("--back");
     pen.globalAlpha = 0.8;
@@ -272,13 +458,25 @@ function paint() {
   });
   const bottom = height - 18;
   pen.fillStyle = named("--wrong");
+  let marked = -1;
   for (let row = start; row < end; row += 1) {
-    if (isWrong(row)) pen.fillRect(x(row), bottom, Math.max(x(row + 1) - x(row), 1), 6);
+    if (!isWrong(row) || x(row) - marked < 0.5) continue;
+    marked = x(row);
+    pen.fillRect(marked, bottom, Math.max(x(row + 1) - marked, 1), 6);
   }
   const chosen = bounds()[0] + view.position;
   pen.strokeStyle = named("--text");
   pen.lineWidth = 2;
   pen.strokeRect(x(chosen), 1, Math.max(x(chosen + 1) - x(chosen), 2), height - 10);
+}
+
+// The name of a label within its segment, or its key, where there is room.
+function paintName(pen, k, left, size, baseline) {
+  if (k < 0 || size < 10) return;
+  const name = [labels[k], KEYS[k]].find((text) => text.length < 60 && pen.measureText(text).width + 6 <= size);
+  if (!name) return;
+  pen.fillStyle = ink(k);
+  pen.fillText(name, left + (size - pen.measureText(name).width) / 2, baseline);
 }
 
 // Probabilities, stacked. Of several positions in one column of pixels, one is drawn.
@@ -312,7 +510,7 @@ function showText() {
   text.replaceChildren(...parts.flatMap((part, i) => {
     const row = from + i;
     const kinds = [isWrong(row) ? "error" : "", row === chosen ? "here" : ""].join(" ").trim();
-    const word = make("span", { color: color(predicted[row]), class: kinds, title: labels[predicted[row]],
+    const word = make("span", { code: predicted[row], class: kinds, title: labels[predicted[row]],
       onclick: () => choose(view.sequence, row - first) }, part);
     return [word, space];
   }));
@@ -323,50 +521,66 @@ function showText() {
 function showDetails() {
   const [first, last] = bounds();
   const row = first + view.position;
-  const { index, wrong } = data.sequences[view.sequence];
-  heading.textContent = `Sequence ${stored.names[index]}: ${whole(last - first)} positions` +
+  const { index, wrong } = sequences[view.sequence];
+  heading.textContent = `Sequence ${nameOf(index)}: ${counted(last - first, "position")}` +
     (truth ? `, ${whole(wrong)} wrong` : "");
   const places = Array.from({ length: stored.n_stored }, (_, j) => row * stored.n_stored + j);
   const rows = places.map((place) => [labels[shareLabels[place]], make("td", {},
-    make("span", { class: "share", color: color(shareLabels[place]), style: `width: ${shares[place] / 2.55 / 2}%` }),
+    make("span", { class: "share", code: shareLabels[place], style: `width: ${shares[place] / 2.55 / 20}rem` }),
     percent(shares[place] / 255))]);
   const facts = [`Position ${whole(view.position)}`, `predicted: ${labels[predicted[row]]}`];
   if (truth) facts.push(`true: ${truth[row] < 0 ? "unknown" : labels[truth[row]]}`);
-  if (second) facts.push(`${data.comparison.class}: ${labels[second[row]]}`);
+  if (second) facts.push(`${secondName}: ${labels[second[row]]}`);
   if (stored.texts) facts.push(`text: ${stored.texts[row]}`);
   details.replaceChildren(make("p", { class: isWrong(row) ? "wrong" : "" }, facts.join(" · ")),
-    make("div", { class: "columns" }, make("div", {}, table(["label", "probability"], rows)), explanationOf(row)));
+    make("div", { class: "columns" }, make("div", {}, make("h3", {}, "Most probable labels"), table(["label", "probability"], rows)), explanationOf(row)));
 }
+
+const isExplained = Object.keys(data.explanations || {}).length > 0;
 
 function explanationOf(row) {
   const found = data.explanations && data.explanations[row];
   if (!found) {
+    if (data.explanations && !isExplained) return note("This page was made without contributions.");
     return make("div", {}, note(data.explanations
-      ? "No contributions are stored for this position. They are for the worst ones: press W."
+      ? "This position has no contributions. They are stored for the " +
+        `${counted(Object.keys(data.explanations).length, "position")} where the model is ${truth ? "most wrong" : "least certain"}: press W.`
       : "The scores of this model are not sums over features."));
   }
   const [a, b] = found.labels;
-  const items = [["base value", found.base], ...found.items];
-  if (Math.abs(found.others) > 1e-4) items.push(["all others", found.others]);
+  const items = [["before any input", found.base], ...found.items];
+  if (Math.abs(found.others) > 1e-4) items.push(["all other inputs", found.others]);
   const largest = Math.max(...items.map(([, value]) => Math.abs(value)), 1e-9);
   const rows = items.map(([name, value]) => {
     const size = (50 * Math.abs(value)) / largest;
     const bar = make("i", { style: `width: ${size}%; ${value < 0 ? "right" : "left"}: 50%; background: ${color(value < 0 ? b : a)}` });
     return [make("td", { class: "name", title: name }, name), make("td", {}, make("div", { class: "bar" }, bar)), signed(value)];
   });
-  const caption = `What speaks for ${labels[a]} (right) against ${labels[b]} (left)`;
-  return make("div", { class: "bars" }, make("h3", {}, caption), table(["input", "", "contribution"], rows));
+  const total = sum(items.map(([, value]) => value));
+  rows.push([make("td", { class: "name" }, make("b", {}, "sum")), make("td", {}), make("b", {}, signed(total))]);
+  return make("div", { class: "bars" }, make("h3", {}, `Why ${labels[a]} rather than ${labels[b]}`),
+    table(["input", "", "contribution"], rows),
+    note(`Positive contributions (bars to the right) speak for ${labels[a]}, negative ones for ${labels[b]}. The sum is the difference ` +
+      "of the scores of the two labels here. [0] is the position itself, [-1] the one before it, [+1] the one after it."));
 }
 
 function choose(sequence, position) {
-  const n = data.sequences.length;
+  const n = sequences.length;
   view.sequence = Math.max(0, Math.min(n - 1, sequence));
   const [first, last] = bounds();
   view.position = Math.max(0, Math.min(last - first - 1, position));
-  for (const [k, item] of [...list.children].entries()) {
-    item.firstChild.setAttribute("aria-current", String(k === view.sequence));
-  }
+  list.querySelector("[aria-current=true]")?.setAttribute("aria-current", "false");
+  list.children[view.sequence]?.firstChild.setAttribute("aria-current", "true");
   refresh();
+}
+
+// Scroll the list, and not the page, to the chosen sequence.
+function showInList() {
+  const item = list.children[view.sequence];
+  if (!item) return;
+  const top = item.offsetTop - list.offsetTop;
+  const isVisible = top >= list.scrollTop && top + item.offsetHeight <= list.scrollTop + list.clientHeight;
+  if (!isVisible) list.scrollTop = top - list.clientHeight / 2;
 }
 
 let isWaiting = false;
@@ -376,7 +590,7 @@ function refresh() {
   isWaiting = true;
   requestAnimationFrame(() => {
     isWaiting = false;
-    if (data.sequences.length === 0) return;
+    if (sequences.length === 0) return;
     paint();
     showText();
     showDetails();
@@ -384,7 +598,7 @@ function refresh() {
 }
 
 function firstWrong(sequence) {
-  const { index } = data.sequences[sequence];
+  const { index } = sequences[sequence];
   for (let row = stored.offsets[index]; row < stored.offsets[index + 1]; row += 1) {
     if (isWrong(row)) return row - stored.offsets[index];
   }
@@ -406,10 +620,10 @@ function nextExplained() {
   if (!rows.length) return;
   lastWorst = (lastWorst + 1) % rows.length;
   const row = rows[lastWorst];
-  const sequence = data.sequences.findIndex(
+  const sequence = sequences.findIndex(
     ({ index }) => stored.offsets[index] <= row && row < stored.offsets[index + 1]);
-  choose(sequence, row - stored.offsets[data.sequences[sequence].index]);
-  list.children[sequence]?.scrollIntoView({ block: "nearest" });
+  choose(sequence, row - stored.offsets[sequences[sequence].index]);
+  showInList();
 }
 
 function zoom(factor) {
@@ -418,11 +632,16 @@ function zoom(factor) {
   refresh();
 }
 
+function turn(direction) {
+  choose(view.sequence + direction, 0);
+  showInList();
+}
+
 const STEPS = {
   ArrowLeft: () => choose(view.sequence, view.position - 1),
   ArrowRight: () => choose(view.sequence, view.position + 1),
-  ArrowUp: () => choose(view.sequence - 1, 0),
-  ArrowDown: () => choose(view.sequence + 1, 0),
+  ArrowUp: () => turn(-1),
+  ArrowDown: () => turn(1),
   "+": () => zoom(2),
   "=": () => zoom(2),
   "-": () => zoom(0.5),
@@ -431,24 +650,47 @@ const STEPS = {
   w: () => nextExplained(),
 };
 
+function pictureMeaning() {
+  const names = strips.map(([name]) => (name.includes(" by ") ? `labels ${name}` : `${name} labels`));
+  return `The height of each color is the probability of that label. Strips below it: ${names.join(", ")}.` +
+    (truth ? " Red marks: errors." : "") + " Positions count from 0.";
+}
+
+function sequencesSentence() {
+  if (!truth) return `${counted(sequences.length, "sequence")}; look at the first ones to see where the model needs help.`;
+  const known = sequences.filter(({ nKnown }) => nKnown);
+  const flawless = known.filter(({ wrong }) => !wrong).length;
+  const errors = known.map(({ wrong }) => wrong).sort((a, b) => b - a);
+  const tenth = Math.ceil(known.length / 10);
+  const total = sum(errors);
+  const found = flawless ? `${whole(flawless)} of ${counted(known.length, "sequence")} ${flawless === 1 ? "is" : "are"} free of errors.`
+    : "No sequence is free of errors.";
+  if (!total || known.length < 2) return found;
+  return `${found} The ${tenth === 1 ? "sequence" : `${whole(tenth)} sequences`} with the most errors ${tenth === 1 ? "holds" : "hold"} ` +
+    `${percent(sum(errors.slice(0, tenth)) / total)} of all ${counted(total, "error")}.`;
+}
+
 function showSequences() {
-  const many = data.sequences.length > MAX_LISTED;
-  for (const [k, { index, n, wrong }] of data.sequences.slice(0, MAX_LISTED).entries()) {
-    const result = truth ? `${whole(wrong)} of ${whole(n)} wrong` : `${whole(n)} positions`;
-    list.append(make("li", {}, make("button", { type: "button", onclick: () => choose(k, firstWrong(k)) },
-      `${stored.names[index]} · ${result}`)));
+  const many = sequences.length > MAX_LISTED;
+  for (const [k, { index, n, nKnown, wrong }] of sequences.slice(0, MAX_LISTED).entries()) {
+    const result = !truth ? counted(n, "position") : nKnown ? `${whole(wrong)} of ${whole(nKnown)} wrong` : "no true labels";
+    list.append(make("li", {}, make("button", { type: "button", title: nameOf(index), onclick: () => choose(k, firstWrong(k)) },
+      `${nameOf(index)} · ${result}`)));
   }
   const tool = (name, key) => make("button", { class: "tool", type: "button", onclick: STEPS[key] }, name);
   const present = labels.map((_, k) => k).filter((k) => data.predicted[k] || (truth && truth.includes(k)));
-  const keys = "Keys: ← → position, ↑ ↓ sequence, + − zoom" + (truth ? ", N and P next and previous error" : "") +
-    (data.explanations ? ", W next of the worst positions." : ".");
-  const main = make("div", {}, heading, legend(present), canvas,
+  const keys = "Keys, after a click on the timeline: ← and → step through positions, ↑ and ↓ through sequences, + and − zoom" +
+    (truth ? ", N and P go to the next and the previous error" : "") +
+    (isExplained ? `, W goes to the next of the positions where the model is ${truth ? "most wrong" : "least certain"}.` : ".");
+  const main = make("div", {}, heading, make("div", { class: "screen" }, legend(present)), canvas,
     make("div", { class: "tools" }, tool("◀", "ArrowLeft"), tool("▶", "ArrowRight"), tool("zoom in", "+"), tool("zoom out", "-"),
-      truth ? tool("next error", "n") : null, data.explanations ? tool("next of the worst positions", "w") : null),
-    note(keys), text, details);
+      truth ? tool("next error", "n") : null, isExplained ? tool(truth ? "next of the worst positions" : "next of the least certain positions", "w") : null),
+    make("p", { class: "muted screen" }, pictureMeaning()), make("p", { class: "muted screen" }, keys), text, details);
   section("sequences", "Sequences",
-    note(truth ? "The sequences with the greatest log loss come first." : "The least certain sequences come first.",
-      many ? ` The first ${whole(MAX_LISTED)} are listed; the arrow keys reach all.` : ""),
+    say(sequencesSentence()),
+    note(truth ? "The worst sequences come first: those with the greatest mean log loss, where the true labels have the smallest probabilities."
+      : "The sequences where the model is least certain come first.",
+    many ? ` The first ${whole(MAX_LISTED)} are listed; the keys ↑ and ↓ reach all.` : ""),
     make("div", { class: "browser" }, list, main));
   canvas.addEventListener("click", (event) => {
     const [start, end] = visible();
@@ -470,10 +712,143 @@ function showSequences() {
   choose(0, firstWrong(0));
 }
 
+// On paper: all parts unfolded, and the worst sequences as pictures with patterns and letters, which
+// can be told apart without colors.
+
+const N_PRINTED = 10;
+const N_PRINTED_COLUMNS = 700;
+const N_PRINTED_WORDS = 150;
+const PRINTED = { width: 700, area: 60, strip: 15, name: 12 };
+const HATCHES = ["", "M0 6L6 0", "M0 3H6", "M0 0L6 6", "M3 0V6", "M0 6L6 0M0 0L6 6", "M3 2V4", "M0 3H6M3 0V6"];
+
+const patternOf = (k) => (k < 0 ? "var(--others)" : `url(#pattern-${k})`);
+
+function patterns(used) {
+  return draw("defs", {}, ...used.map((k) => draw("pattern", { id: `pattern-${k}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+    draw("rect", { width: 6, height: 6, fill: color(k) }),
+    draw("path", { d: HATCHES[k % HATCHES.length] || "M0 0", stroke: ink(k), "stroke-opacity": 0.5, "stroke-width": 0.8 }))));
+}
+
+function keyOf(x, y, k) {
+  return draw("text", { x, y, "text-anchor": "middle", class: "key small" }, KEYS[k]);
+}
+
+function printedLegend(used) {
+  const items = used.map((k) => make("span", {},
+    draw("svg", { viewBox: "0 0 30 15", width: 30 }, draw("rect", { width: 30, height: 15, fill: patternOf(k) }), keyOf(15, 11, k)),
+    areShort ? "" : ` ${labels[k]}`));
+  return make("div", { class: "keys" }, draw("svg", { width: 0, height: 0 }, patterns(used)), ...items);
+}
+
+// Runs of one label in the columns of a picture, each of which shows one position.
+function runsOf(strip, rows) {
+  const starts = rows.map((_, i) => i).filter((i) => !i || strip[rows[i]] !== strip[rows[i - 1]]);
+  return starts.map((start, i) => [start, i + 1 < starts.length ? starts[i + 1] : rows.length, strip[rows[start]]]);
+}
+
+// Rectangles by label: one shape for each, since every filling with a pattern makes a file larger.
+class Shapes {
+  constructor() { this.paths = new Map(); }
+
+  add(k, x, y, width, height) {
+    this.paths.set(k, `${this.paths.get(k) || ""}M${x.toFixed(1)} ${y.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}h${(-width).toFixed(1)}z`);
+  }
+
+  drawn() {
+    return [...this.paths].map(([k, d]) => draw("path", { d, fill: patternOf(k) }));
+  }
+}
+
+function addShares(shapes, rows, size) {
+  rows.forEach((row, i) => {
+    const order = Array.from({ length: stored.n_stored }, (_, j) => row * stored.n_stored + j);
+    order.sort((a, b) => shareLabels[a] - shareLabels[b]);
+    let bottom = PRINTED.area;
+    for (const place of order) {
+      const height = (shares[place] / 255) * PRINTED.area;
+      if (height < 0.3) continue;
+      bottom -= height;
+      shapes.add(shareLabels[place], i * size, bottom, size + 0.1, height);
+    }
+  });
+}
+
+function printedTimeline(first, last) {
+  const step = Math.max(1, Math.ceil((last - first) / N_PRINTED_COLUMNS));
+  const rows = Array.from({ length: Math.ceil((last - first) / step) }, (_, i) => first + i * step);
+  const size = PRINTED.width / rows.length;
+  const height = PRINTED.area + strips.length * (PRINTED.strip + PRINTED.name) + 10;
+  const shapes = new Shapes();
+  const texts = [];
+  addShares(shapes, rows, size);
+  strips.forEach(([name, strip], i) => {
+    const top = PRINTED.area + i * (PRINTED.strip + PRINTED.name) + PRINTED.name;
+    texts.push(draw("text", { x: 0, y: top - 3, class: "small" }, name));
+    for (const [from, to, k] of runsOf(strip, rows)) {
+      const wide = (to - from) * size;
+      shapes.add(k, from * size, top, wide, PRINTED.strip);
+      if (k >= 0 && wide >= 6 * KEYS[k].length + 4) texts.push(keyOf((from + to) / 2 * size, top + 11, k));
+    }
+  });
+  const errors = new Shapes();
+  rows.forEach((row, i) => {
+    const isError = Array.from({ length: Math.min(step, last - row) }, (_, j) => row + j).some(isWrong);
+    if (isError) errors.add(-1, i * size, height - 7, Math.max(size, 0.7), 6);
+  });
+  const marks = [...errors.paths.values()].map((d) => draw("path", { d, fill: "var(--wrong)" }));
+  return draw("svg", { viewBox: `0 0 ${PRINTED.width} ${height}`, width: PRINTED.width }, ...shapes.drawn(), ...texts, ...marks);
+}
+
+// Words around the first error, each with the key of its label, or of the predicted and the true one.
+function printedText(first, last, start) {
+  const from = Math.max(first, start - Math.floor(N_PRINTED_WORDS / 3));
+  const parts = stored.texts.slice(from, Math.min(last, from + N_PRINTED_WORDS));
+  const space = parts.some((part) => part.length > 1) ? " " : "";
+  return make("div", { class: "text" }, ...parts.flatMap((part, i) => {
+    const row = from + i;
+    const key = isWrong(row) ? `${KEYS[predicted[row]]}≠${KEYS[truth[row]]}` : space ? KEYS[predicted[row]] : null;
+    return [make("span", { class: isWrong(row) ? "error" : "" }, part, key === null ? null : make("sub", {}, key)), space];
+  }));
+}
+
+function printedSequence({ index, n, wrong }, k) {
+  const [first, last] = [stored.offsets[index], stored.offsets[index + 1]];
+  const title = `Sequence ${nameOf(index)}: ${counted(n, "position")}${truth ? `, ${whole(wrong)} wrong` : ""}`;
+  return make("div", { class: "figure" }, make("h3", {}, title), printedTimeline(first, last),
+    stored.texts ? printedText(first, last, first + firstWrong(k)) : null);
+}
+
+function printedSequences() {
+  const used = labels.map((_, k) => k).filter((k) => data.predicted[k] || (truth && truth.includes(k)));
+  const worst = sequences.slice(0, N_PRINTED);
+  const block = make("div", { class: "printed" }, note(pictureMeaning()), printedLegend(used), ...worst.map(printedSequence));
+  if (worst.length < sequences.length) block.append(note(`The first ${worst.length} of ${counted(sequences.length, "sequence")}.`));
+  return block;
+}
+
+const folded = [];
+
+window.addEventListener("beforeprint", () => {
+  for (const element of document.querySelectorAll("details:not([open])")) {
+    element.open = true;
+    folded.push(element);
+  }
+  document.querySelector(".browser").before(printedSequences());
+});
+window.addEventListener("afterprint", () => {
+  for (const element of folded.splice(0)) element.open = false;
+  document.querySelector(".printed").remove();
+});
+
 // Inside the model
 
 function shaded(value, largest) {
   return `background: color-mix(in srgb, var(--accent) ${largest ? Math.round((60 * Math.sqrt(value / largest))) : 0}%, transparent)`;
+}
+
+function importanceSentence(features, gains) {
+  const totals = gains.map(sum);
+  return `The model relies most on ${features.slice(0, 3).map((name, i) => `${name} (${(100 * totals[i]).toFixed(1)} %)`).join(", ")}.`;
 }
 
 function importanceTable({ features, offsets, gains, labels_before: before, has_linear_start: hasStart }) {
@@ -481,28 +856,49 @@ function importanceTable({ features, offsets, gains, labels_before: before, has_
   const rows = features.map((name, i) => [make("td", { class: "name", title: name }, name), ...gains[i].map((gain) =>
     make("td", { class: "cell", style: shaded(gain, largest) }, gain >= 0.0005 ? (100 * gain).toFixed(1) : ""))]);
   const headings = offsets.map((offset) => (offset > 0 ? `+${offset}` : String(offset)));
-  return make("div", {}, make("h3", {}, "Importance of features by offset"), table(["feature", ...headings], rows),
-    note(`Gain of the trees in percent of that of all features. Previous labels gain ${(100 * before).toFixed(1)} beside it.`,
-      hasStart ? " The linear model that the trees start from is left out." : ""));
+  return make("div", {}, make("h3", {}, "Importance of features by offset"),
+    say(importanceSentence(features, gains)), table(["feature", ...headings], rows),
+    note("How much the splits on each input improved training, in percent of all inputs together. Column 0 is the position itself, " +
+      "−1 the position before it, +1 the one after it. ",
+    before > 0 ? `Splits on the previous labels gained ${before.toFixed(2)} times as much as all inputs together.` : "",
+    hasStart ? " The linear model that the trees start from is left out." : ""));
 }
 
 function weightTable(weights) {
   return make("div", {}, make("h3", {}, "Strongest weights"),
     table(["attribute", "label", "weight"], weights.map(([label, name, value]) => [
-      make("td", { class: "name", title: name }, name), label, signed(value)])));
+      make("td", { class: "name", title: name }, name), label, signed(value)])),
+    note("What an attribute adds to the score of a label where it is present. Positive weights make the label more probable. [0] is the " +
+      "position itself, [-1] the one before it, [+1] the one after it."));
 }
 
 function transitionTable({ table: cells, backward }) {
   const largest = Math.max(...cells.flat().filter((value) => value !== null).map(Math.abs), 1e-9);
   const rows = cells.map((row, i) => [labels[i], ...row.map((value, j) => {
     if (value === null) return make("td", { class: "cell" }, "never");
-    const ink = value < 0 ? "var(--wrong)" : "var(--accent)";
+    const shade = value < 0 ? "var(--wrong)" : "var(--accent)";
     const share = Math.round((60 * Math.abs(value)) / largest);
     return make("td", { class: "cell", title: `${labels[i]}, ${labels[j]}`,
-      style: `background: color-mix(in srgb, ${ink} ${share}%, transparent)` }, value.toFixed(1));
+      style: `background: color-mix(in srgb, ${shade} ${share}%, transparent)` }, value.toFixed(1));
   })]);
-  return make("div", {}, make("h3", {}, "Labels after labels"), table([backward ? "next" : "previous", ...labels], rows),
-    note("Mean score of the label in the column, given the label in the row."));
+  const place = backward ? "next" : "previous";
+  return make("div", { class: labels.length > 5 ? "wide" : "" }, make("h3", {}, `Labels ${backward ? "before" : "after"} labels`),
+    labelMatrix(`${place} ↓ this →`, labels.map((_, k) => k), rows, "Scores of transitions"),
+    note(`Mean score of the label in the column if the ${place} label is that of the row. Compare within a row: the higher, the more ` +
+      "probable. Blue raises a label, red lowers it; “never” was ruled out."));
+}
+
+const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 4", "12 3"];
+
+// Move texts apart that would overlap.
+function apart(places) {
+  const sorted = places.sort(([a], [b]) => a - b);
+  for (let i = 1; i < sorted.length; i += 1) sorted[i][0] = Math.max(sorted[i][0], sorted[i - 1][0] + 10);
+  for (let i = sorted.length - 1; i >= 0; i -= 1) {
+    const lowest = i === sorted.length - 1 ? HEIGHT - BOX.bottom + 4 : sorted[i + 1][0] - 10;
+    sorted[i][0] = Math.min(sorted[i][0], lowest);
+  }
+  return sorted;
 }
 
 function effectChart({ name, is_number: isNumber, values, labels: codes, average }) {
@@ -513,17 +909,25 @@ function effectChart({ name, is_number: isNumber, values, labels: codes, average
   const short = (value) => (isNumber ? String(Number(value.toPrecision(3))) : String(value).slice(0, 8));
   const every = isNumber ? Math.max(1, n - 1) : Math.ceil(n / 12);
   const ticks = values.map((value, i) => [x(i), short(value)]).filter((_, i) => i % every === 0);
-  const chart = frame(`Effect of ${name}`, name, ticks);
+  const chart = frame(`Effect of ${name}`, "mean probability", name, ticks);
+  const ends = [];
   codes.forEach((k, column) => {
     if (isNumber) {
       const path = average.map((row, i) => `${i ? "L" : "M"}${across(x(i))} ${up(row[column])}`).join("");
-      chart.append(draw("path", { d: path, fill: "none", stroke: color(k), "stroke-width": 2 }, hint(labels[k])));
+      chart.append(draw("path", { d: path, fill: "none", stroke: color(k), "stroke-width": 2, "stroke-dasharray": DASHES[column % DASHES.length] },
+        hint(labels[k])));
+      ends.push([up(average[n - 1][column]) + 4, KEYS[k]]);
       return;
     }
-    average.forEach((row, i) => chart.append(draw("circle", { cx: across(x(i)), cy: up(row[column]), r: 4, fill: color(k) },
-      hint(`${short(values[i])}, ${labels[k]}: ${percent(row[column])}`))));
+    average.forEach((row, i) => {
+      const point = draw("g", {}, draw("circle", { cx: across(x(i)), cy: up(row[column]), r: 7, fill: color(k) }),
+        draw("text", { x: across(x(i)), y: up(row[column]) + 3, "text-anchor": "middle", class: "tiny", style: `fill: ${ink(k)}` }, KEYS[k]),
+        hint(`${short(values[i])}, ${labels[k]}: ${percent(row[column])}`));
+      chart.append(point);
+    });
   });
-  return make("div", {}, make("h3", {}, name), chart, legend(codes));
+  for (const [y, key] of apart(ends)) chart.append(draw("text", { x: WIDTH - BOX.right + 4, y, class: "small" }, key));
+  return make("div", { class: "figure" }, make("h3", {}, name), chart, legend(codes));
 }
 
 function showModel() {
@@ -534,45 +938,91 @@ function showModel() {
   if (transitions) tables.push(transitionTable(transitions));
   if (tables.length) section("model", "Inside the model", make("div", { class: "columns" }, ...tables));
   if (effects.length) {
-    section("effects", "Effects of features", note("Mean probabilities if the feature had the same value at all positions."),
-      make("div", { class: "columns" }, ...effects.map(effectChart)));
+    section("effects", "Effects of features", say("How the probabilities of the labels change with one input: the mean over " +
+      `${counted(effects[0].n, "position")} if this input had the same value at all of them. A flat line has no effect.`),
+      note("NAME[0] is the value at the position itself, NAME[-1] the one before it, NAME[+1] the one after it. The labels that change the most are shown."),
+      make("div", { class: "columns figures" }, ...effects.map(effectChart)));
   }
 }
 
 function showComparison() {
-  const { comparison, model } = data;
+  const { comparison, evaluation } = data;
   if (!comparison) return;
-  const { differences, mcnemar, sequences } = comparison;
+  const { differences, mcnemar, sequences: changes } = comparison;
   const sign = (name, value) => (AS_SHARE.has(name) ? `${signed(100 * value)} points` : signed(value, 3));
-  const rows = differences.map(({ name, value, interval }) => [name, sign(name, value),
-    interval ? `${sign(name, interval[0])} to ${sign(name, interval[1])}` : "–"]);
+  const rows = differences.map(({ name, value, interval }, i) => [SCORE_NAMES[name] || name, score(name, evaluation.scores[i].value),
+    score(name, evaluation.scores[i].value + value), sign(name, value),
+    interval ? `${sign(name, interval[0]).replace(" points", "")} to ${sign(name, interval[1])}` : "–"]);
   const [[, onlyFirst], [onlySecond]] = mcnemar.table;
-  const places = new Map(data.sequences.map(({ index }, k) => [index, k]));
+  const places = new Map(sequences.map(({ index }, k) => [index, k]));
   const go = (index) => () => {
-    choose(places.get(index), 0);
+    choose(places.get(index), firstDifference(index));
+    showInList();
     document.getElementById("sequences").scrollIntoView();
   };
-  const changed = sequences.map(([index, gain]) => [make("td", {},
-    make("button", { class: "tool", type: "button", onclick: go(index) }, stored.names[index])), `${gain < 0 ? "−" : "+"}${Math.abs(gain)}`]);
-  section("comparison", `${comparison.class} against ${model.class}`, make("div", { class: "columns" },
-    make("div", {}, table(["score", "difference", "95 %"], rows),
-      note(`McNemar's test: only ${model.class} is right at ${whole(onlyFirst)} positions, only ${comparison.class} at ` +
-        `${whole(onlySecond)}; p = ${mcnemar.pvalue < 0.001 ? "less than 0.001" : mcnemar.pvalue.toFixed(3)}. ` +
-        "The test takes positions for independent; the intervals do not.")),
+  const changed = changes.map(([index, gain]) => [make("td", {},
+    make("button", { class: "tool", type: "button", onclick: go(index) }, nameOf(index))), whole(stored.offsets[index + 1] - stored.offsets[index]),
+    `${gain < 0 ? "−" : "+"}${whole(Math.abs(gain))}`]);
+  section("comparison", `${secondName} against ${firstName}`, say(comparisonSentence(differences[0])), make("div", { class: "columns" },
+    make("div", { class: "wide" }, make("h3", {}, "Scores"), table(["score", firstName, secondName, "difference", "95 % interval"], rows),
+      note(`The difference is that of ${secondName} from ${firstName}, in percentage points where the scores are shares. Its interval ` +
+        "comes from the same resamples of sequences; one without 0 is hardly due to chance. Of log loss, less is better."),
+      note(`Only ${firstName} is correct at ${counted(onlyFirst, "position")}, only ${secondName} at ${whole(onlySecond)}. ` +
+        `McNemar's test asks whether the two are equally frequent: p ${mcnemar.pvalue < 0.001 ? "< 0.001" : `= ${mcnemar.pvalue.toFixed(3)}`}. ` +
+        "It takes the positions of a sequence for independent, so that its p is too small; trust the intervals.")),
     make("div", {}, make("h3", {}, "Sequences that differ the most"),
-      changed.length ? table(["sequence", "right positions gained"], changed) : note("None."))));
+      changed.length ? table(["sequence", "positions", "more correct positions"], changed) : note("None."),
+      changed.length ? note(`How many more positions ${secondName} labels correctly; negative: how many fewer. Click to see the sequence.`) : null)));
+}
+
+function firstDifference(index) {
+  for (let row = stored.offsets[index]; row < stored.offsets[index + 1]; row += 1) {
+    if (predicted[row] !== second[row]) return row - stored.offsets[index];
+  }
+  return 0;
+}
+
+function comparisonSentence({ value, interval }) {
+  if (!value) return "Both models label equally many positions correctly.";
+  const size = `${Math.abs(100 * value).toFixed(2)} percentage points`;
+  const start = `The accuracy of ${secondName} is ${size} ${value > 0 ? "higher" : "lower"}.`;
+  if (!interval) return `${start} A single sequence does not show whether this holds for others.`;
+  const isClear = interval[0] > 0 || interval[1] < 0;
+  return `${start} ${isClear ? "The interval excludes 0: the difference is hardly due to chance."
+    : "The interval includes 0: these sequences do not show which model is better."}` +
+    (sequences.length < FEW_SEQUENCES ? ` With only ${sequences.length} sequences, the interval is rough.` : "");
+}
+
+const NOTABLE = 0.1;
+
+function driftSentence(drift) {
+  const moved = drift.filter(({ distance, within, missing }) =>
+    distance > Math.max(NOTABLE, 2 * (within || 0)) || Math.abs(missing[1] - missing[0]) > NOTABLE);
+  if (!moved.length) return "No column differs clearly from the training data.";
+  const names = moved.slice(0, 5).map(({ name }) => name).join(", ") + (moved.length > 5 ? ` and ${moved.length - 5} more` : "");
+  return `${counted(moved.length, "column")} ${moved.length === 1 ? "differs" : "differ"} from the training data by more than one would expect: ` +
+    `${names}. The model may be less accurate than it was there; find out why ${moved.length === 1 ? "it has" : "they have"} changed.`;
 }
 
 function showDrift() {
-  const { drift } = data;
-  if (!drift || !drift.length) return;
-  const rows = drift.map(({ name, distance, missing, medians }) => [make("td", { class: "name", title: name }, name),
-    number(distance), medians ? `${Number(medians[0].toPrecision(4))} → ${Number(medians[1].toPrecision(4))}` : "–",
+  if (!data.training) return;
+  const { drift } = data.training;
+  const title = "Inputs against the training data";
+  if (!drift) {
+    section("drift", title, note("Inputs with more than 1,000 columns are not compared."));
+    return;
+  }
+  const digits = (value) => String(Number(value.toPrecision(4)));
+  const rows = drift.map(({ name, distance, within, missing, medians }) => [make("td", { class: "name", title: name }, name),
+    number(distance), number(within), medians ? `${digits(medians[0])} → ${digits(medians[1])}` : "–",
     `${percent(missing[0])} → ${percent(missing[1])}`]);
-  section("drift", "Inputs against the training data",
-    table(["column", "distance", "median", "missing"], rows),
-    note("Distance of the two distributions, from 0 to 1: the largest difference of the distribution functions of numbers, " +
-      "or half of the sum of the differences of all frequencies of categories."));
+  section("drift", title, say(driftSentence(drift)),
+    table(["column", "distance", "within training", "median", "missing values"], rows),
+    note("Distance of the values here from those of the training data: 0 is the same distribution, 1 no overlap. For numbers, it is the " +
+      "largest difference of the two distribution functions (Kolmogorov–Smirnov); for categories, half of the sum of the differences of " +
+      "their frequencies. “Within training” is the distance of one half of the training sequences from the other half, for comparison. A " +
+      "column counts as changed above 0.1 and twice that distance, or if its share of missing values changed by 10 percentage points. " +
+      "Arrows lead from the training data to these data."));
 }
 
 showSummary();
@@ -582,4 +1032,4 @@ showAccuracy();
 showComparison();
 showDrift();
 showModel();
-document.body.append(make("footer", {}, note("Made by treecrf. This page loads nothing from the network.")));
+document.body.append(make("footer", {}, note(`Made by treecrf ${data.version}. This page loads nothing from the network.`)));
