@@ -45,8 +45,10 @@ def test_a_notebook_runs(name, data_folder, tmp_path, monkeypatch):
 
 def test_markup_is_translated():
     text = "See :doc:`/guide/inputs` and `~treecrf.TreeCRF.fit`, :ref:`folds <folds>`; ``x=1``:"
-    expected = "See *inputs* in the guide and `TreeCRF.fit`, folds; `x=1`:"
+    expected = "See *Input data* and `TreeCRF.fit`, folds; `x=1`:"
     assert CONVERT.markdown_of([text]) == expected
+    assert CONVERT.title_of("inputs") == "Input data"
+    assert CONVERT.title_of("/gallery/plot_occupancy") == "A room whose sensors drop out"
     assert CONVERT.markdown_of(["A title", "-------"]) == "## A title"
     assert CONVERT.markdown_of(["Run this::"]) == "Run this:"
     command = "```console\ntreecrf info m\n```"

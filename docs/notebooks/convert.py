@@ -9,14 +9,17 @@ import re
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-GUIDE = FOLDER.parent / "guide"
+DOCS = FOLDER.parent
+GUIDE = DOCS / "guide"
+EXAMPLES = DOCS.parent / "examples"
 PAGES = ("sensor_table", "tagging")
 PROMPTS = (">>>", "...")
 # Underlines of titles, and the number of signs in Markdown.
 LEVELS = {"=": "#", "-": "##"}
 INSTALL = (
     "This notebook needs the package with its optional libraries: "
-    '`pip install "treecrf[all]" pandas`, or in a checkout `pip install ".[all]" pandas`.'
+    '`pip install "treecrf[all]" pandas`, or in a checkout `pip install ".[all]" pandas`. '
+    "Titles in *italics* are those of other pages of the documentation."
 )
 
 
@@ -61,10 +64,20 @@ def markdown_of(lines: list[str]) -> str:
     if len(lines) == 2 and set(lines[1]) <= set(LEVELS) and len(set(lines[1])) == 1:
         return f"{LEVELS[lines[1][0]]} {lines[0]}"
     text = re.sub(r"::$", ":", "\n".join(lines))
-    text = re.sub(r":doc:`([^`]*)`", lambda found: f"*{Path(found[1]).name}* in the guide", text)
+    text = re.sub(r":doc:`([^`]*)`", lambda found: f"*{title_of(found[1])}*", text)
     text = re.sub(r":ref:`([^`<]*?)\s*<[^`]*>`", r"\1", text)
     text = re.sub(r"(?<!`)`~?(?:treecrf\.)?([\w.]+)`(?!`)", r"`\1`", text)
     return text.replace("``", "`")
+
+
+def title_of(page: str) -> str:
+    """Return the title of a page of the guide, or of one whose path starts with a slash."""
+    if page.startswith("/gallery/"):
+        text = (EXAMPLES / f"{Path(page).name}.py").read_text(encoding="utf-8")
+    else:
+        folder = DOCS if page.startswith("/") else GUIDE
+        text = (folder / f"{page.lstrip('/')}.rst").read_text(encoding="utf-8")
+    return re.search(r"^(\S.*)\n===", text, re.M)[1].strip('"')
 
 
 def notebook_of(page: str) -> str:
