@@ -16,7 +16,9 @@ from treecrf import (
     TreeMEMM,
     load,
 )
-from treecrf.learners.boosted import engines
+from treecrf.learners.base.folds import make_folds
+from treecrf.learners.boosted import engines, held_out, selection
+from treecrf.learners.boosted.held_out import standard_error
 from treecrf.learners.boosted.spec import LARGE, PENALTY_SHARE_OF_LARGE, SMALL
 
 # One variant, but for the leaves.
@@ -59,6 +61,43 @@ def test_the_better_number_of_separate_fits_is_chosen(make, n_jobs):
     assert best == (LARGE if make is pairs else SMALL)
     assert crf.max_leaf_nodes_ == best
     assert_same_model(crf, fits[best], X)
+
+
+def gap_of_folds(X, y):
+    """Return how much higher the best score of large trees is in the folds of the data."""
+    best = [
+        TreeCRF(**ONLY_LEAVES, **settings).fit(X, y).validation_score_.max()
+        for settings in (AS_LARGE, {"max_leaf_nodes": SMALL})
+    ]
+    return best[0] - best[1]
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.4, LARGE), (1.0, SMALL)])
+def test_large_trees_are_better_by_more_than_two_standard_errors(share, expected, monkeypatch):
+    X, y = pairs()
+    gap = gap_of_folds(X, y)
+    assert gap > 0.05
+    monkeypatch.setattr(held_out, "standard_error", lambda sums, sizes: share * gap)
+    assert TreeCRF(**ONLY_LEAVES).fit(X, y).max_leaf_nodes_ == expected
+
+
+def test_standard_errors_are_those_of_the_best_iterations(monkeypatch):
+    compared = []
+
+    def recorded(sums, sizes):
+        compared.append((sums.sum() / sizes.sum(), len(sums)))
+        return standard_error(sums, sizes)
+
+    monkeypatch.setattr(held_out, "standard_error", recorded)
+    monkeypatch.setattr(selection, "make_folds", lambda *arguments: make_folds(*arguments)[:1])
+    X, y = pairs()
+    assert TreeCRF(**ONLY_LEAVES).fit(X, y).max_leaf_nodes_ == LARGE
+    n_held_out = len(X) // 5
+    mean, n_sequences = compared[-1]
+    assert n_sequences == pytest.approx(n_held_out, abs=2)
+    assert mean > 0
+    # The small trees may not have been trained to their best iteration.
+    assert mean >= gap_of_folds(X, y) - 1e-9
 
 
 def test_rare_conjunctions_need_large_trees():

@@ -24,7 +24,7 @@ from treecrf import (
     load,
 )
 from treecrf.learners.boosted import selection, windows
-from treecrf.learners.boosted.windows import Trial, standard_error
+from treecrf.learners.boosted.held_out import HeldOutScore, standard_error
 
 FAST = {"max_leaf_nodes": 8, "l2_regularization": 5.0, "max_iter": 15}
 
@@ -159,16 +159,29 @@ def test_standard_errors_of_equal_sizes_are_those_of_means():
     assert standard_error(3 * sizes, sizes) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_a_window_is_as_good_within_a_standard_error():
-    def trial(values, score):
-        return Trial((0, 0), score, np.array(values), np.ones(len(values)))
+def test_scores_are_as_good_within_a_standard_error():
+    def held_out(values, score):
+        return HeldOutScore(score, np.array(values), np.ones(len(values)))
 
-    best = trial([0.0, 0.0, 0.0], 0.0)
-    noisy = trial([-3.0, 3.0, -0.3], -0.1)
-    steady = trial([-0.1, -0.1, -0.1], -0.1)
+    best = held_out([0.0, 0.0, 0.0], 0.0)
+    noisy = held_out([-3.0, 3.0, -0.3], -0.1)
+    steady = held_out([-0.1, -0.1, -0.1], -0.1)
     assert noisy.is_as_good_as(best)
     assert not steady.is_as_good_as(best)
-    assert best.is_as_good_as(best)
+    for one in (best, noisy, steady):
+        assert best.is_as_good_as(one)
+    error = standard_error(best.likelihoods - noisy.likelihoods, noisy.sizes)
+    for n_errors, expected in ((0.99, False), (1.01, True)):
+        assert noisy.is_as_good_as(best, n_errors * 0.1 / error) == expected
+    assert not noisy.is_as_good_as(best, 0)
+
+
+def test_infinite_scores_are_not_as_good_as_finite_ones():
+    finite = HeldOutScore(-1.0, np.array([-1.0, -1.0]), np.ones(2))
+    infinite = HeldOutScore(-np.inf, np.array([-1.0, -np.inf]), np.ones(2))
+    assert finite.is_as_good_as(infinite)
+    assert not infinite.is_as_good_as(finite)
+    assert infinite.is_as_good_as(infinite)
 
 
 def test_threads_and_the_order_of_sequences_do_not_matter():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Protocol
@@ -50,9 +50,10 @@ class Validation(Protocol):
         """Compute the score under the forest."""
         raise NotImplementedError
 
-    def values(self, grown: Iterable[Forest]) -> list[float]:
+    def values(self, grown: Iterable[Forest]) -> Iterator[float]:
         """Compute the score after each new iteration of a forest that grows."""
-        return [self.value(forest) for forest in grown]
+        for forest in grown:
+            yield self.value(forest)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ are not chosen: on held-out data they were noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,9 +55,10 @@ class TemperedValidation:
         self.validation.scores.add_trees(forest)
         return self._present_values()
 
-    def values(self, grown: Iterable[Forest]) -> list[list[float]]:
+    def values(self, grown: Iterable[Forest]) -> Iterator[list[float]]:
         """Compute the scores after each new iteration of a forest that grows."""
-        return [self._present_values() for _ in self.validation.scores.stages(grown)]
+        for _ in self.validation.scores.stages(grown):
+            yield self._present_values()
 
     def _present_values(self) -> list[float]:
         return [self.validation.present_value(float(t)) for t in np.exp(LOGARITHMS)]

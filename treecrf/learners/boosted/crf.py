@@ -149,9 +149,9 @@ class TreeCRF(BoostedSequenceClassifier):
     max_leaf_nodes : int or "auto", default="auto"
         Maximum number of leaves per tree. Trees grow best-first. ``"auto"`` is 64, unless the
         features are symbols or categories with at most 32,768 values at the offsets of the window,
-        and there are at least 8,192 training positions: then it is 64 or 1024, by cross-validation.
-        Trees of 1024 leaves use a quarter of ``l2_regularization``, because each leaf has few
-        examples.
+        and there are at least 8,192 training positions: then it is 64 or 1024, by cross-validation,
+        where 1024 has to be better by more than two standard errors over held-out sequences. Trees
+        of 1024 leaves use a quarter of ``l2_regularization``, because each leaf has few examples.
     max_depth : int or None, default=None
         Maximum number of tests from the root of a tree to a leaf, including tests of previous
         labels. None is no limit.

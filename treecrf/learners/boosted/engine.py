@@ -7,7 +7,7 @@ The other one, behind `engines`, fits them to samples of the examples.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -314,9 +314,10 @@ class MarginalValidation(Validation):
         self.scores.add_trees(forest)
         return self.present_value()
 
-    def values(self, grown: Iterable[Forest]) -> list[float]:
+    def values(self, grown: Iterable[Forest]) -> Iterator[float]:
         """Compute the metric after each new iteration of a forest that grows."""
-        return [self.present_value() for _ in self.scores.stages(grown)]
+        for _ in self.scores.stages(grown):
+            yield self.present_value()
 
     def present_value(self, temperature: float = 1.0) -> float:
         """Compute the metric of the present scores, divided by a temperature."""

@@ -17,6 +17,7 @@ from treecrf.learners.boosted.calibration import (
     count_units,
 )
 from treecrf.learners.boosted.engines import make_run
+from treecrf.learners.boosted.held_out import HeldOutScore, joined_likelihoods
 from treecrf.learners.boosted.spec import BoostingSpec, Variant
 from treecrf.learners.boosted.starts import WHOLE, fit_linear, make_start
 from treecrf.learners.linear.crf import LinearCRF
@@ -32,6 +33,9 @@ COMPARED_ITERATIONS = 6
 SLOWLY_COMPARED_ITERATIONS = 12  # of variants that `differ_slowly`
 COMPARED_STRIDE = 4
 MAX_COMPARED_ITERATIONS = 28
+# Large trees have to be better by more than this number of standard errors. A fold may hold out a
+# dozen long sequences, and where the difference was smaller, it was not there in other sequences.
+ERRORS_OF_LARGE = 2.0
 
 
 def differ_slowly(one: Variant, other: Variant) -> bool:
@@ -61,14 +65,19 @@ class FoldRun:
         self._held_out = run.validation
         if spec.is_calibrated:
             self._held_out = TemperedValidation(run.validation)
+        # Scores of the held-out sequences, and their log-likelihoods, before the first and after
+        # each iteration.
         self._scores = [self._held_out.value(self._booster.forest)]
+        self._likelihoods = [self._present_likelihoods()]
 
     def scores(self, n_iter: int) -> list[float] | list[list[float]]:
         """Return the scores of the held-out sequences before and after each of the iterations.
 
         With calibration, these are scores at all temperatures.
         """
-        self._scores += self._held_out.values(self._grown(n_iter))
+        for value in self._held_out.values(self._grown(n_iter)):
+            self._scores.append(value)
+            self._likelihoods.append(self._present_likelihoods())
         return self._scores[: n_iter + 1]
 
     @property
@@ -76,12 +85,16 @@ class FoldRun:
         """Number of positions of each held-out sequence, times their weights."""
         return np.add.reduceat(self._weights, self._firsts)
 
-    def likelihoods(self) -> np.ndarray | None:
-        """Return the log-likelihood of each held-out sequence after the latest iteration.
+    def likelihoods(self, n_iter: int) -> np.ndarray | None:
+        """Return the log-likelihood of each held-out sequence after an iteration.
 
         It is multiplied by the mean weight of the positions. It is None if scores are not means of
         log-likelihoods.
         """
+        return self._likelihoods[n_iter]
+
+    def _present_likelihoods(self) -> np.ndarray | None:
+        """Return the log-likelihoods after the latest iteration."""
         values = self._held_out.likelihoods
         if values is None:
             return None
@@ -118,6 +131,13 @@ class Candidate:
     def best_score(self) -> float:
         """The best score."""
         return max(self.scores)
+
+    def held_out(self) -> HeldOutScore:
+        """Return the best score, and the log-likelihoods of the sequences at it."""
+        n_iter = int(np.argmax(self.scores))
+        likelihoods = joined_likelihoods([run.likelihoods(n_iter) for run in self.runs])
+        sizes = np.concatenate([run.sizes for run in self.runs])
+        return HeldOutScore(self.best_score, likelihoods, sizes)
 
     def possible_score(self, stopping: Stopping) -> float:
         """Return the score that more iterations may reach: as much more as in the second half."""
@@ -176,7 +196,7 @@ class Race:
         if True in self.spec.multi_outputs and not best.variant.multi_output:
             best = self.best_trees(best, self._with_multi_output_trees(best))
         if len(self.spec.leaves) > 1 and not best.variant.multi_output and self._need_trees(best):
-            best = self.best_trees(best, self._with_large_trees(best))
+            best = self.best_trees(best, self._with_large_trees(best), ERRORS_OF_LARGE)
         return best
 
     def best_start(self) -> Candidate:
@@ -266,21 +286,24 @@ class Race:
             n_iter += COMPARED_STRIDE
             self.advance([one, other], [n_iter, n_iter])
 
-    def best_trees(self, slow: Candidate, quick: Candidate) -> Candidate:
+    def best_trees(self, slow: Candidate, quick: Candidate, n_errors: float = 0.0) -> Candidate:
         """Return the better one of candidates with different trees.
 
         A tree for all labels takes a fraction of the time of a tree for each, and large trees need
         fewer iterations than small ones. The quick ones are therefore trained until early stopping
-        ends them, and the others until it is clear which ones are better.
+        ends them, and the others until it is clear which ones are better. The quick ones have to
+        be better by more than so many standard errors.
         """
         for _ in self.finish(quick):
             pass
         n_iter = max(len(slow.scores) - 1, COMPARED_ITERATIONS)
         self.advance([slow], [n_iter])
-        while slow.best_score < quick.best_score:
+        to_reach = quick.held_out()
+        while not (reached := slow.held_out()).is_as_good_as(to_reach, n_errors):
             n_iter += COMPARED_STRIDE
             is_last = n_iter > self.spec.max_iter
-            if is_last or slow.possible_score(self.stopping) <= quick.best_score:
+            possible = replace(reached, score=slow.possible_score(self.stopping))
+            if is_last or not possible.is_as_good_as(to_reach, n_errors):
                 slow.give_up()
                 return quick
             self.advance([slow], [n_iter])

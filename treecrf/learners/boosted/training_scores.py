@@ -52,9 +52,10 @@ class TrainingScores(Validation, Protocol):
         self.add_trees(forest)
         return self.present_value()
 
-    def values(self, grown: Iterable[Forest]) -> list[float]:
+    def values(self, grown: Iterable[Forest]) -> Iterator[float]:
         """Compute the objective after each new iteration of a forest that grows."""
-        return [self.present_value() for _ in self.stages(grown)]
+        for _ in self.stages(grown):
+            yield self.present_value()
 
     def lattice(self, order: int, temperature: float = 1.0) -> Any:
         """Return a lattice of the present scores, divided by the temperature.

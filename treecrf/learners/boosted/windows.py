@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from treecrf.learners.base.training_data import TrainingInput
+from treecrf.learners.boosted.held_out import HeldOutScore, joined_likelihoods
 from treecrf.learners.boosted.race import FoldRun
 from treecrf.learners.boosted.spec import BoostingSpec, Variant
 from treecrf.learners.boosted.starts import make_start
@@ -29,39 +29,10 @@ COMPARED_LEAVES = 16
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A window, and scores of the held-out sequences of all folds."""
+class Trial(HeldOutScore):
+    """The best score with a window, and likelihoods after the last iteration."""
 
     window: tuple[int, int]
-    score: float  # best mean of the folds
-    # Log-likelihood of each sequence after the last iteration, and its number of positions, times
-    # its weight; None if the score is not a mean of them.
-    likelihoods: np.ndarray | None
-    sizes: np.ndarray
-
-    def is_as_good_as(self, best: Trial) -> bool:
-        """Return whether the best score is higher by at most one standard error of the difference.
-
-        Without likelihoods, no difference is an error.
-        """
-        error = 0.0
-        if self.likelihoods is not None:
-            error = standard_error(best.likelihoods - self.likelihoods, self.sizes)
-        # Scores may be infinite.
-        return self.score == best.score or best.score - self.score <= error
-
-
-def standard_error(sums: np.ndarray, sizes: np.ndarray) -> float:
-    """Return the standard error of the mean of sums over items of different sizes.
-
-    It does not depend on the order of the items.
-    """
-    n = len(sums)
-    if n < 2:
-        return 0.0
-    total = math.fsum(sizes)
-    deviations = sums - math.fsum(sums) / total * sizes
-    return math.sqrt(math.fsum(deviations**2) * n / (n - 1)) / total
 
 
 def with_best_window(spec: BoostingSpec, folds: list[TrainingInput]) -> BoostingSpec:
@@ -101,12 +72,9 @@ def tried(spec: BoostingSpec, folds: list[TrainingInput], threads: Threads) -> T
         def results(fold: TrainingInput) -> tuple[list[float], np.ndarray | None, np.ndarray]:
             start = make_start(chosen, fold, variant.start)
             run = FoldRun(chosen, fold, start, inner)
-            return run.scores(n_iter), run.likelihoods(), run.sizes
+            return run.scores(n_iter), run.likelihoods(n_iter), run.sizes
 
         scores, likelihoods, sizes = zip(*threads.map(results, folds), strict=True)
     n_held_out = [len(fold.held_out.codes) for fold in folds]
     score = float(np.average(scores, axis=0, weights=n_held_out).max())
-    joined = None
-    if likelihoods[0] is not None:
-        joined = np.concatenate(likelihoods)
-    return Trial(spec.window, score, joined, np.concatenate(sizes))
+    return Trial(score, joined_likelihoods(likelihoods), np.concatenate(sizes), spec.window)
