@@ -16,7 +16,8 @@ REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["bu
 
 demo: $(VENV)/.installed
 	@mkdir -p build
-	$(BIN)/python examples/plot_syntax_highlighting.py build/demo.html
+	@echo "Training four models and writing a report takes one to two minutes."
+	@$(BIN)/python examples/plot_syntax_highlighting.py build/demo.html
 
 # All tests but those that take long.
 test: $(VENV)/.test
@@ -97,32 +98,39 @@ platforms: wheel $(VENV)/.requires
 	$(BIN)/python tests/platforms/check.py --python $(WHEEL_CHECK)/env/bin/python \
 	    $(if $(CPYTHON),--cpython $(CPYTHON))
 
+# Arguments of functions of make cannot contain commas.
+COMMA = ,
+
 RECENT = import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is required: make PYTHON=...")
 
-COMPILING = Compiling the package takes one to three minutes, and only the first time.
+COMPILING = Compiling the package takes one to three minutes, and only the first time
+
+# Say what a command does, and print a dot every five seconds until it ends: $(call tell,text,command)
+define tell
+@printf '%s ' "$(1)"; \
+(while sleep 5 > /dev/null 2>&1 && kill -0 $$$$ 2> /dev/null; do printf .; done) & dots=$$!; \
+$(2); status=$$?; kill $$dots; echo; exit $$status
+endef
 
 $(BIN)/python:
 	@$(PYTHON) -c '$(RECENT)'
-	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --upgrade pip
+	$(call tell,Making an environment in $(VENV),$(PYTHON) -m venv $(VENV) && $(INSTALL) --upgrade pip)
 
 $(VENV)/.requires: $(BIN)/python pyproject.toml
-	$(INSTALL) $$($(BIN)/python -c '$(REQUIRES)')
-	touch $@
+	$(call tell,Installing what compiling needs,$(INSTALL) $$($(BIN)/python -c '$(REQUIRES)'))
+	@touch $@
 
 $(VENV)/.installed: $(VENV)/.requires $(SOURCES) setup.py
-	@echo "$(COMPILING)"
-	$(INSTALL) --no-build-isolation --editable ".[plot,progress]"
-	touch $@
+	$(call tell,$(COMPILING),$(INSTALL) --no-build-isolation --editable ".[plot$(COMMA)progress]")
+	@touch $@
 
 # The package with the libraries of an extra, in one installation. Modules that are compiled already
 # are not compiled again. seqeval has no wheel: without isolation, its build needs setuptools-scm,
 # or its version is 0.0.0, which no requirement accepts.
 $(VENV)/.test $(VENV)/.docs: $(VENV)/.%: $(VENV)/.requires $(SOURCES) setup.py
-	@echo "$(COMPILING)"
-	$(INSTALL) setuptools-scm
-	$(INSTALL) --no-build-isolation --editable ".[plot,progress,$*]"
-	touch $(VENV)/.installed $@
+	$(call tell,$(COMPILING),$(INSTALL) setuptools-scm && \
+	    $(INSTALL) --no-build-isolation --editable ".[plot$(COMMA)progress$(COMMA)$*]")
+	@touch $(VENV)/.installed $@
 
 $(VENV)/.lint: $(BIN)/python
 	$(INSTALL) "ruff>=0.9" "cython-lint>=0.16" "mypy>=1.15" "numpy>=2.0"

@@ -15,7 +15,7 @@ comment after code, but not inside a string. The trees of `treecrf.TreeCRF` comb
 label with the characters.
 
 Nothing has to be downloaded, because the files belong to the running Python. ``make demo`` runs
-this example. In a terminal, it also prints the picture below, and it writes a report
+this example, prints the picture below in the terminal, and writes a report
 (:doc:`/guide/reports`).
 """
 
@@ -27,6 +27,7 @@ this example. In a terminal, it also prints the picture below, and it writes a r
 # at the beginning of a statement is a docstring.
 
 import io
+import os
 import shutil
 import sys
 import sysconfig
@@ -106,12 +107,13 @@ models = {
     "TreeCRF": TreeCRF(window=5, init=LinearCRF(window=5), max_iter=200, **settings),
 }
 predictions = {}
-print(f"{'':19}accuracy     F1 of", *(f"{label:>10}" for label in LABELS))
+print(f"{'':19}accuracy     F1 of", *(f"{label:>9}" for label in LABELS))
 for name, model in models.items():
+    print(f"{name:19}", end="", flush=True)
     predictions[name] = predicted = model.fit(X_train, y_train).predict(X_test)
     accuracy = token_accuracy_score(y_test, predicted)
     scores = token_f1_score(y_test, predicted, labels=LABELS, average=None)
-    print(f"{name:19}{accuracy:8.2%}          ", *(f"{score:10.3f}" for score in scores))
+    print(f"{accuracy:8.2%}          ", *(f"{score:9.3f}" for score in scores))
 
 # %%
 # The highlighted source
@@ -164,25 +166,47 @@ for ax, name in zip(axes, shown, strict=True):
 plt.show()
 
 # %%
-# In a terminal, the same passage is printed.
+# ``make demo`` passes the path of a report. It then prints the same passage, as predicted by the
+# models for which the terminal has room. Without colors, the signs ^ mark errors.
 
 ANSI = {"code": "39", "comment": "32", "docstring": "33", "string": "36"}
-if sys.stdout.isatty():
-    width = shutil.get_terminal_size().columns // len(shown) - 2
-    print("\n" + "  ".join(f"{name:{width}}" for name in shown))
+GAP = "  "
+has_colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def painted(start: int, stop: int, predicted: np.ndarray) -> str:
+    """Return the characters of a line in the colors of their labels, errors in white on red."""
+    if not has_colors:
+        return source[start:stop]
+    return "".join(
+        f"\033[{'37;41' if is_wrong else ANSI[label]}m{source[i:j]}\033[0m"
+        for i, j, label, is_wrong in runs(start, stop, predicted, truth)
+    )
+
+
+def print_passage() -> None:
+    """Print the passage for several models, side by side."""
+    columns = shutil.get_terminal_size().columns
+    names = shown[-min(len(shown), max(2, columns // 40)) :]
+    width = (columns - len(GAP) * (len(names) - 1)) // len(names)
+    print("\n" + GAP.join(f"{name:{width}}" for name in names).rstrip())
     for start, end in lines:
         stop = min(end - 1, start + width)
-        for name in shown:
-            for i, j, label, is_wrong in runs(start, stop, predictions[name][chosen], truth):
-                print(f"\033[{'37;41' if is_wrong else ANSI[label]}m{source[i:j]}\033[0m", end="")
-            print(" " * (width + 2 - (stop - start)), end="")
-        print()
+        padding = " " * (width - (stop - start))
+        parts = [painted(start, stop, predictions[name][chosen]) + padding for name in names]
+        print(GAP.join(parts).rstrip())
+        if not has_colors:
+            marks = [np.where(predictions[name][chosen] != truth, "^", " ") for name in names]
+            below = GAP.join("".join(mark[start:stop]) + padding for mark in marks).rstrip()
+            print(below, end="\n" if below else "")
+
 
 # %%
-# ``make demo`` passes the path of a report of all test files, which also compares ``TreeCRF`` with
-# the wide windows.
+# The report is about all test files, and also compares ``TreeCRF`` with the wide windows.
 
 if len(sys.argv) > 1:
+    print_passage()
+    print("\nWriting a report on all test files, with reasons for the worst predictions ...")
     page = report(
         models["TreeCRF"],
         X_test,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from sklearn.base import clone
+from support.collecting import announce_collection
 from support.family import FAMILY, FLAT
 from support.settings import PLAIN
 
@@ -33,7 +34,8 @@ settings.register_profile("fast", settings.get_profile("exhaustive"), max_exampl
 
 
 def pytest_configure(config):
-    """Draw fewer examples if exhaustive tests are deselected."""
+    """Draw fewer examples if exhaustive tests are deselected, and do not collect in silence."""
+    announce_collection(config)
     fast = config.option.markexpr == "not exhaustive"
     settings.load_profile("fast" if fast else "exhaustive")
 

@@ -60,6 +60,9 @@ const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const areShort = labels.every((label) => /^[\w+-]{1,2}$/.test(label));
 const KEYS = labels.map((label, k) => (areShort ? label : labels.length <= ALPHABET.length ? ALPHABET[k] : String(k + 1)));
 
+// A label within a sentence.
+const quoted = (k) => (areShort ? `“${labels[k]}”` : labels[k]);
+
 // Black or white, whichever has more contrast.
 const inks = new Map();
 function ink(k) {
@@ -125,7 +128,7 @@ function showScores(evaluation, nSequences) {
     : "The intervals show how much the scores depend on which sequences were drawn: they hold 95 % of the scores of 1,000 " +
       "resamples of whole sequences." + (nSequences < FEW_SEQUENCES ? ` With only ${nSequences} sequences, they are rough.` : "");
   return [
-    say(`The model labels ${percent(accuracy)} of the positions correctly. ${verdict} choosing ${labels[common]}, the most ` +
+    say(`The model labels ${percent(accuracy)} of the positions correctly. ${verdict} choosing ${quoted(common)}, the most ` +
       `frequent label, would be correct at ${percent(baseline)}.`),
     scoreCards(evaluation),
     note(intervals),
@@ -190,7 +193,7 @@ function confusionSentence(confusion) {
   const worst = pairs.sort(([a], [b]) => b - a).slice(0, 3);
   if (!worst.length) return "No label is taken for another.";
   return `Most frequent errors: ${worst.map(([n, k, j]) =>
-    `${labels[k]} taken for ${labels[j]} (${whole(n)} of ${counted(sum(confusion[k]), "position")})`).join("; ")}.`;
+    `${quoted(k)} taken for ${quoted(j)} (${whole(n)} of ${counted(sum(confusion[k]), "position")})`).join("; ")}.`;
 }
 
 function labelSentence({ confusion, by_label: scores }) {
@@ -198,11 +201,11 @@ function labelSentence({ confusion, by_label: scores }) {
   const present = labels.map((_, k) => k).filter((k) => totals[k]);
   const order = present.sort((a, b) => (scores.f1[a] || 0) - (scores.f1[b] || 0));
   const never = order.filter((k) => confusion.every((row) => !row[k]));
-  const name = (k) => `${labels[k]} (F1 ${percent(scores.f1[k])})`;
+  const name = (k) => `${quoted(k)} (F1 ${percent(scores.f1[k])})`;
   const parts = [];
   if (order.length > 1) parts.push(`Best: ${name(order[order.length - 1])}. Worst: ${name(order[0])}.`);
   if (never.length) {
-    parts.push(`Never predicted: ${never.slice(0, 5).map((k) => labels[k]).join(", ")}${never.length > 5 ? ` and ${never.length - 5} more` : ""}.`);
+    parts.push(`Never predicted: ${never.slice(0, 5).map(quoted).join(", ")}${never.length > 5 ? ` and ${never.length - 5} more` : ""}.`);
   }
   return parts.join(" ");
 }
@@ -213,7 +216,7 @@ function showLabels() {
     const total = sum(frequencies);
     const [common] = ranked(frequencies);
     section("labels", "Predicted labels",
-      say(`The most frequent predicted label is ${labels[common]}. Compare the shares with what you expect.`),
+      say(`The most frequent predicted label is ${quoted(common)}. Compare the shares with what you expect.`),
       table(["label", "positions", "share"], labels.map((name, k) => [name, whole(frequencies[k]), percent(frequencies[k] / total)])));
     return;
   }
@@ -320,7 +323,7 @@ function calibrationSentence(bins) {
   const mean = (name) => sum(bins.map((bin) => bin.n * bin[name])) / n;
   const [claimed, observed] = [mean("predicted"), mean("observed")];
   const off = sum(bins.map((bin) => bin.n * Math.abs(bin.predicted - bin.observed))) / n;
-  const verdict = claimed - observed > 0.02 ? "The model is too certain." : observed - claimed > 0.02
+  const verdict = claimed - observed > 0.05 ? "The model is too certain." : claimed - observed > 0.02 ? "The model is a little too certain." : observed - claimed > 0.02
     ? "The model is less certain than it could be." : "On average, the probabilities are about right.";
   return `The most probable label has a probability of ${percent(claimed)} on average and is correct at ${percent(observed)} of ` +
     `the positions. ${verdict} Within the bins of the chart, the two differ by ${(100 * off).toFixed(1)} percentage points on average.`;
@@ -558,9 +561,9 @@ function explanationOf(row) {
   });
   const total = sum(items.map(([, value]) => value));
   rows.push([make("td", { class: "name" }, make("b", {}, "sum")), make("td", {}), make("b", {}, signed(total))]);
-  return make("div", { class: "bars" }, make("h3", {}, `Why ${labels[a]} rather than ${labels[b]}`),
+  return make("div", { class: "bars" }, make("h3", {}, `Why ${quoted(a)} rather than ${quoted(b)}`),
     table(["input", "", "contribution"], rows),
-    note(`Positive contributions (bars to the right) speak for ${labels[a]}, negative ones for ${labels[b]}. The sum is the difference ` +
+    note(`Positive contributions (bars to the right) speak for ${quoted(a)}, negative ones for ${quoted(b)}. The sum is the difference ` +
       "of the scores of the two labels here. [0] is the position itself, [-1] the one before it, [+1] the one after it."));
 }
 
