@@ -45,7 +45,7 @@ from treecrf.plotting import (
     plot_tree,
     plot_weights,
 )
-from treecrf.plotting.common import COLORS, style_of
+from treecrf.plotting.common import COLORS, OTHER_STYLE, line_style_of, style_of
 
 plt = pytest.importorskip("matplotlib.pyplot")
 to_rgb = pytest.importorskip("matplotlib.colors").to_rgb
@@ -540,7 +540,7 @@ def test_symbols_are_words_numbers_or_given(letters, tables):
 def test_long_sequences_have_no_symbols(trained):
     ax = plot_sequence(trained, "abcd" * 250)
     assert not ax.child_axes
-    assert ax.figure.get_size_inches()[0] == 12
+    assert ax.figure.get_size_inches()[0] == 9
 
 
 def test_labels_that_do_not_fit(trained):
@@ -762,6 +762,149 @@ def test_marks_and_texts_stand_out_in_every_style(picture, style, trained):
             assert color in colors or contrast(color, face) > 3
 
 
+def gray(color):
+    """What a printer makes of a color, from 0 to 1."""
+    return np.array(to_rgb(color)) @ [0.299, 0.587, 0.114]
+
+
+def differ_in_gray(one, other, keys):
+    """Whether two styles have another pattern, or grays that can be told apart side by side."""
+    color = "facecolor" if "facecolor" in one else "color"
+    return any(one[key] != other[key] for key in keys) or (
+        abs(gray(one[color]) - gray(other[color])) > 0.12
+    )
+
+
+def test_labels_differ_in_gray():
+    areas = [OTHER_STYLE, *map(style_of, range(16))]
+    lines = [line_style_of(k) for k in range(8)]
+    for styles, keys in ((areas, ("hatch",)), (lines, ("linestyle",))):
+        for i, style in enumerate(styles):
+            assert all(differ_in_gray(style, other, keys) for other in styles[:i])
+    for style in areas[1:]:
+        # Areas stand out from white and from black, and hatches from their area.
+        assert min(contrast(style["facecolor"], ground) for ground in ("white", "black")) > 1.25
+        if style["hatch"]:
+            assert contrast(style["facecolor"], style["edgecolor"]) > 1.8
+    for k in range(32):
+        color = line_style_of(k)["color"]
+        assert min(contrast(color, ground) for ground in ("white", "black")) > 2
+    assert len({tuple(line_style_of(k).values()) for k in range(32)}) == 32
+
+
+def test_contributions_that_raise_and_lower_differ_in_gray():
+    names = np.array(["x0", "x1"], dtype=object)
+    parts = {"base_values": np.zeros(1), "feature_names": names, "descriptions": names,
+             "labels": np.array(["a"]), "label": "a", "position": 0}  # fmt: skip
+    up, down = plot_explanation(Explanation(values=np.array([[2.0, -1.0]]), **parts)).patches
+    assert gray(down.get_facecolor()[:3]) - gray(up.get_facecolor()[:3]) > 0.2
+
+
+def test_colors_of_tables_are_ordered_in_gray(trained, letters):
+    for ax in (
+        plot_transition_scores(trained, letters[0]),
+        plot_importance_map(trained),
+        plot_importance_map(trained, scale="linear"),
+    ):
+        shades = [gray(color[:3]) for color in ax.images[0].cmap(np.linspace(0, 1, 50))]
+        assert (np.diff(shades) > 0).all()
+
+
+def test_cells_without_gain_are_hatched(tables):
+    model = TreeCRF(max_iter=1, window=1, **FIXED).fit(*tables)
+    ax = plot_importance_map(model)
+    empty = np.argwhere(np.ma.getmaskarray(ax.images[0].get_array()))
+    assert len(empty)
+    places = {(patch.get_y() + 0.5, patch.get_x() + 0.5) for patch in ax.patches}
+    assert places == set(map(tuple, empty.astype(float).tolist()))
+    assert all(patch.get_hatch() for patch in ax.patches)
+
+
+HOSTILE = ["$x$", "_a", "100%", "", "n" * 200, "two\nlines", " ", "\\frac", "{}"]
+LABELS = HOSTILE + [f"label number {k}" for k in range(16)]
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A model whose features, categories and labels have names that are hard to draw."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(30):
+        codes = rng.permutation(len(LABELS))
+        values = {name: codes % (k + 2) + rng.random(25) for k, name in enumerate(HOSTILE[:3])}
+        values["n" * 200] = [LABELS[code] for code in codes]
+        X.append(pandas.DataFrame(values | {"two\nlines": rng.random(25) < 0.5}))
+        y.append([LABELS[code] for code in codes])
+    trees = TreeCRF(max_iter=2, init="zero", multi_strategy="one_output_per_tree").fit(X, y)
+    return trees, LinearCRF().fit(X, y), X[:2], y[:2]
+
+
+OF_HOSTILE = {
+    "importances": lambda m, linear, X, y: plot_importances(gain_importance(m, per_label=True)),
+    "permutation": lambda m, linear, X, y: plot_importances(
+        permutation_importance(m, X, y, n_repeats=1)
+    ),
+    "map": lambda m, linear, X, y: plot_importance_map(m),
+    "map of a feature": lambda m, linear, X, y: plot_importance_map(m, feature="$x$"),
+    "rules": lambda m, linear, X, y: plot_rules(strongest_rules(m, X)),
+    "weights": lambda m, linear, X, y: plot_weights(linear),
+    "explanation": lambda m, linear, X, y: plot_explanation(m, X[0], 3, label="n" * 200),
+    "dependence": lambda m, linear, X, y: plot_partial_dependence(m, X, "n" * 200, max_labels=25),
+    "transitions": lambda m, linear, X, y: plot_transition_scores(m, X),
+    "sequence": lambda m, linear, X, y: plot_sequence(m, X[0], y[0], max_labels=25),
+    "tree": lambda m, linear, X, y: plot_tree(m, 0, ""),
+}
+
+
+@pytest.mark.parametrize("picture", OF_HOSTILE)
+def test_names_that_are_hard_to_draw(picture, hostile):
+    """All texts are within the figure, visible, and apart from each other."""
+    ax = OF_HOSTILE[picture](*hostile)
+    ax.figure.canvas.draw()
+    frame = ax.figure.bbox.padded(2)
+    legend = ax.get_legend()
+    rows = ax.get_yticklabels() if picture != "tree" else []
+    columns = ax.get_xticklabels() if picture in ("transitions", "dependence") else []
+    entries = legend.get_texts() if legend else []
+    for texts in (rows, columns, entries):
+        assert all(text.get_text().strip() for text in texts)
+        boxes = [text.get_window_extent() for text in texts]
+        for box in boxes:
+            assert frame.x0 <= box.x0 and box.x1 <= frame.x1
+            assert frame.y0 <= box.y0 and box.y1 <= frame.y1
+        # Lines of 25 texts may touch.
+        cores = [box.expanded(0.5, 0.5) for box in boxes]
+        assert not any(a.overlaps(b) for i, a in enumerate(cores) for b in cores[:i])
+    assert ax.get_window_extent().width > 0.1 * ax.figure.bbox.width
+    title = ax.title.get_window_extent()
+    assert title.height < 0.4 * ax.figure.bbox.height
+
+
+def test_labels_of_numpy_are_written_as_those_of_python(trained, letters):
+    label, other = trained.classes_[:2]
+    for ax in (
+        plot_explanation(trained, letters[0][0], 1, label=label, against=other),
+        plot_tree(trained, 0, label),
+        plot_importance_map(trained, label=label),
+    ):
+        assert "np." not in ax.get_title() and repr(str(label)) in ax.get_title()
+
+
+def test_percentages_of_rules_are_inside_the_axes():
+    parts = {"labels_before": (), "share": 0.478}
+    rules = [
+        Rule(label=label, value=value, condition=f"a > {value}", **parts)
+        for label, value in (("x", 0.4), ("y", -0.4), ("x", 0.1))
+    ]
+    ax = plot_rules(rules)
+    ax.figure.canvas.draw()
+    axes = ax.get_window_extent()
+    for text in ax.texts:
+        box = text.get_window_extent()
+        assert axes.x0 <= box.x0 and box.x1 <= axes.x1
+
+
 def test_contributions_below_one_percent_share_a_bar():
     names = np.array([f"x{k} = 1" for k in range(6)], dtype=object)
     parts = {"base_values": np.zeros(2), "feature_names": names, "descriptions": names,
@@ -945,7 +1088,7 @@ def test_lines_of_numbers(tables):
     for line, average in zip(ax.lines, found.average.T, strict=True):
         assert line.get_xdata().tolist() == [0, 1, 3]
         assert line.get_ydata().tolist() == average[[1, 2, 0]].tolist()
-        assert line.get_linestyle() == "-"
+    assert [line.get_linestyle() for line in ax.lines] == ["-", "--", ":"]
     assert ax.get_ylabel() == "mean score"
 
 

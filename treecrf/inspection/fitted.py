@@ -70,6 +70,11 @@ def code_of(classes: np.ndarray, label: Any) -> int:
     return labels.index(label)
 
 
+def quoted_label(classes: np.ndarray, label: Any) -> str:
+    """Write a label of the model as Python does, whether it was passed from Python or NumPy."""
+    return repr(classes[code_of(classes, label)].item())
+
+
 def feature_index(feature: Any, names: np.ndarray, argument: str) -> int:
     """Return the index of a feature, given by its name or its index; raises ValueError."""
     if isinstance(feature, str) and feature in names:

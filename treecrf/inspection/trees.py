@@ -16,6 +16,7 @@ from treecrf.inspection.fitted import (
     FittedTrees,
     code_of,
     integer_between,
+    quoted_label,
     warn_of_linear_start,
 )
 from treecrf.trees.explain.conjunctions import Condition, leaf_values
@@ -258,7 +259,7 @@ def titled_tree(
                 n_leaves=n_leaves[i],
             )
         )
-    return f"{label!r}, iteration {iteration}", nodes
+    return f"{quoted_label(grown.classes, label)}, iteration {iteration}", nodes
 
 
 def _from_start(iteration: int, n_iter: int) -> int:

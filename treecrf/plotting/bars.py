@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from treecrf.inspection import (
     strongest_rules,
     strongest_weights,
 )
-from treecrf.inspection.fitted import code_of
+from treecrf.inspection.fitted import code_of, quoted_label
 from treecrf.learners.base.fitted import fitted_model
 from treecrf.plotting.common import (
     COLORS,
@@ -30,20 +32,28 @@ from treecrf.plotting.common import (
     draw_table,
     drawing,
     finish,
+    hatch_cells,
     ink,
     legend_inches,
+    legend_width,
     name_rows,
+    name_text,
+    one_line,
     plain,
+    points_of,
     result_of,
     set_title,
+    style_numbers,
     style_of,
+    text_inches,
     write_at_end,
 )
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike
 from treecrf.utils.validation import check_positive
 
-# Width of a figure of importances, and sizes of a bar and of a cell of a map, in inches.
+# Width of a figure of importances, least width of bars, and sizes of a bar and of a cell of a map.
 WIDTH = 6.4
+BARS_INCHES = 3.0
 BAR_INCHES = 0.26
 CELL_INCHES = 0.32
 SCALES = ("log", "linear", "row")
@@ -100,11 +110,12 @@ def _plot_permuted(result: Bunch, max_features: int, ax: Any) -> Any:
     """Plot importances by permutation, with their spread."""
     means = result.importances_mean
     chosen = np.argsort(-means, kind="stable")[:max_features]
-    ax = axes_of(ax, (WIDTH, 1.2 + BAR_INCHES * len(chosen)))
+    names = result.feature_names[chosen].tolist()
+    ax = axes_of(ax, (_width(names), 1.2 + BAR_INCHES * len(chosen)))
     spread = result.importances_std[chosen]
     ax.barh(range(len(chosen)), means[chosen], xerr=spread, color=COLORS[0], ecolor=ink())
     ax.axvline(0, color=ink(), linewidth=0.8)
-    name_rows(ax, result.feature_names[chosen].tolist())
+    name_rows(ax, names)
     ax.set_xlabel("drop of score when shuffled")
     finish(ax, "importance by permutation")
     return ax
@@ -116,24 +127,32 @@ def _plot_gains(result: Bunch, max_features: int, max_labels: int, ax: Any) -> A
     features = np.atleast_2d(result.importances.sum(axis=-1) + result.in_bags)
     others, other_names = _beyond_features(result)
     table = np.concatenate([features, *others], axis=1)
-    names = result.feature_names.tolist() + other_names
     total = table.sum(axis=0)
     chosen = np.argsort(-total, kind="stable")[:max_features]
+    names = np.append(result.feature_names, other_names)[chosen].tolist()
     height = 1.2 + BAR_INCHES * len(chosen)
     n_rows = min(len(table), max_labels + 1)
+    width = _width(names)
     if n_rows > 1:
         height = max(height, 0.6 + legend_inches(n_rows))
-    ax = axes_of(ax, (WIDTH, height))
+        shown, _ = _ranked_labels(table[:, chosen], max_labels)
+        width = _width(names, result.labels[shown].tolist())
+    ax = axes_of(ax, (width, height))
     if len(table) == 1:
         colors = np.where(chosen >= len(result.feature_names), BEYOND, COLORS[0])
         ax.barh(range(len(chosen)), total[chosen], color=colors, linewidth=0)
     else:
         _stack(ax, table[:, chosen], result.labels, max_labels)
-    name_rows(ax, [names[j] for j in chosen])
+    name_rows(ax, names)
     ax.set_xlim(0, None if total.any() else 1)
     ax.set_xlabel("gain, relative to the sum of all features")
     finish(ax, _title_of_gain(result))
     return ax
+
+
+def _width(names: list[str], labels: Iterable[Any] = ()) -> float:
+    """Return the width of a figure of bars with some names and a legend of labels."""
+    return max(WIDTH, BARS_INCHES + text_inches(map(name_text, names)) + legend_width(labels))
 
 
 def _beyond_features(gains: Bunch) -> tuple[list[np.ndarray], list[str]]:
@@ -152,13 +171,16 @@ def _title_of_gain(gains: Bunch, what: str = "importance by gain") -> str:
     return f"{what}, {gains.n_iter} iteration{'s' * (gains.n_iter != 1)}{start}"
 
 
+def _ranked_labels(table: np.ndarray, max_labels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of the labels with the highest gains, and those of the others."""
+    ranks = np.argsort(-table.sum(axis=1), kind="stable")
+    return np.sort(ranks[:max_labels]), ranks[max_labels:]
+
+
 def _stack(ax: Any, table: np.ndarray, labels: np.ndarray, max_labels: int) -> None:
     """Draw stacked bars, with a section for each label, and one for the weakest labels together."""
-    ranks = np.argsort(-table.sum(axis=1), kind="stable")
-    shown = np.sort(ranks[:max_labels])
-    others = ranks[max_labels:]
-    # Labels have the same colors in all plots unless there are more labels than colors.
-    numbers = shown if len(labels) <= len(COLORS) else range(len(shown))
+    shown, others = _ranked_labels(table, max_labels)
+    numbers = style_numbers(shown, len(labels))
     styles = {str(labels[k]): style_of(int(j)) for k, j in zip(shown, numbers, strict=True)}
     table = np.concatenate([table[shown], table[others].sum(axis=0, keepdims=True)])
     starts = np.cumsum(table, axis=0) - table
@@ -226,25 +248,29 @@ def plot_importance_map(
             "label and feature need gains by label; use gain_importance(per_label=True)"
         )
     table, rows, columns = _importance_table(gains, label, feature, max_features)
-    ax = axes_of(ax, (3.0 + CELL_INCHES * len(columns), max(2.4, 1.4 + CELL_INCHES * len(rows))))
+    rows = [name_text(row) for row in rows]
+    width = max(3.0, 2.0 + text_inches(rows)) + CELL_INCHES * len(columns)
+    ax = axes_of(ax, (width, max(2.4, 1.4 + CELL_INCHES * len(rows))))
+    is_empty = table <= 0
     table, style = _colored(table, scale)
     whole = "row maximum" if scale == "row" else "gain"
     draw_table(ax, table, f"fraction of {whole}", **style)
-    ax.set_yticks(range(len(rows)), [plain(abbreviated(row)) for row in rows])
+    hatch_cells(ax, is_empty)
+    ax.set_yticks(range(len(rows)), rows)
     step = 1 + (len(columns) - 1) // 25
     ax.set_xticks(range(0, len(columns), step), columns[::step])
     ax.set_xlabel("offset in the window")
     what = "all labels"
     if feature is not None:
-        what = f"feature {feature}"
+        what = f"feature {abbreviated(feature)}"
     elif label is not None:
-        what = f"label {label!r}"
+        what = f"label {abbreviated(quoted_label(gains.labels, label))}"
     set_title(ax, _title_of_gain(gains, what))
     return ax
 
 
 def _colored(table: np.ndarray, scale: str) -> tuple[np.ndarray, dict[str, Any]]:
-    """Scale the gains; return them and the colors. Logarithms leave cells without gain white."""
+    """Scale the gains; return them and the colors. Logarithms leave cells without gain empty."""
     from matplotlib.colors import LogNorm
 
     highest = table.max()
@@ -307,6 +333,8 @@ def _label_gains(table: np.ndarray, labels: np.ndarray, label: Any) -> np.ndarra
 
 
 LINE_INCHES = 0.155
+# Room on both sides of the bars for percentages.
+SHARE_POINTS = 36
 CHARACTERS = 56
 MAX_LINES = 4
 # Where a condition may be broken into lines.
@@ -344,10 +372,10 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     if not _is_list_of(Rule, rules):
         model = rules
         rules = strongest_rules(model, n_rules=n_rules)
-        chain = fitted_model(model).chain
-        n_iter = chain.forest.n_iter
+        fitted = fitted_model(model).chain
+        n_iter = fitted.forest.n_iter
         title += f", {n_iter} iteration{'s' * (n_iter != 1)}"
-        if chain.start is not None:
+        if fitted.start is not None:
             title += " without the linear start"
     rules = rules[:n_rules]
     if not rules:
@@ -358,7 +386,8 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
             distance = 4 if rule.value >= 0 else -4
             write_at_end(ax, f"{rule.share:.1%}", (rule.value, center), distance, 7)
     if any(rule.share is not None for rule in rules):
-        ax.margins(x=0.12)
+        bars = max(points_of(ax)[0] - 2 * SHARE_POINTS, SHARE_POINTS)
+        ax.margins(x=SHARE_POINTS / bars)
     ax.set_xlabel("added to the score of the label")
     return ax
 
@@ -414,11 +443,16 @@ def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any,
     conditions = [_lines(text) for text in _conditions_of(effects)]
     if len(labels) > 1:
         for lines, effect in zip(conditions, effects, strict=True):
-            lines[-1] += f" → {abbreviated(effect.label)}"
+            label = one_line(effect.label)
+            if len(lines[-1]) + len(label) > CHARACTERS:
+                lines.append("")
+            lines[-1] += f" → {label}"
     heights = np.array([len(lines) for lines in conditions]) + 0.6
     ends = np.cumsum(heights)
     centers = ends - heights / 2
-    ax = axes_of(ax, (7.5, max(1 + LINE_INCHES * ends[-1], legend_inches(len(labels)))))
+    width = BARS_INCHES + text_inches(chain(*conditions), 8) + legend_width(labels)
+    height = max(1 + LINE_INCHES * ends[-1], legend_inches(len(labels)))
+    ax = axes_of(ax, (max(7.5, width), height))
     styles = {label: style_of(k) for k, label in enumerate(labels)}
     for effect, center in zip(effects, centers, strict=True):
         ax.barh(center, effect.value, height=1.0, linewidth=0, **styles[effect.label])
@@ -427,7 +461,7 @@ def _draw(effects: list[Rule] | list[Weight], ax: Any, title: str) -> tuple[Any,
     ax.set_ylim(ends[-1], 0)
     add_legend(ax, {str(label): style for label, style in styles.items()}, "label")
     if len(labels) == 1:
-        title += f", label {labels[0]!r}"
+        title += f", label {abbreviated(repr(labels[0]))}"
     finish(ax, title)
     return ax, centers
 
@@ -462,7 +496,7 @@ def _lines(condition: str) -> list[str]:
 STEP_INCHES = 0.3
 # Colors of contributions that raise and that lower the score.
 RAISES = COLORS[0]
-LOWERS = COLORS[5]
+LOWERS = COLORS[1]
 # Room for the numbers on both sides, relative to the range of the sums.
 MARGIN = 0.14
 # Contributions below this fraction of the sum of their absolute values share one bar.
@@ -561,7 +595,9 @@ def _draw_waterfall(ax: Any, values: np.ndarray, sums: np.ndarray) -> None:
     decimals = _decimals(sums)
     write_at_end(ax, f"{sums[0]:.{decimals}f}", (sums[0], 0), 6, 8)
     for row, (end, value) in enumerate(zip(sums[1:], values, strict=True), 1):
-        write_at_end(ax, f"{value:+.{decimals}f}", (end, row), 6 if value >= 0 else -6, 8)
+        # Without the sign of a number that is rounded to 0.
+        text = f"{round(value, decimals) + 0.0:+.{decimals}f}"
+        write_at_end(ax, text, (end, row), 6 if value >= 0 else -6, 8)
     write_at_end(ax, f"{sums[-1]:.{decimals}f}", (sums[-1], last), 6, 8)
 
 
@@ -583,14 +619,14 @@ def _strongest(
     k = code_of(explanation.labels, label)
     base = explanation.base_values[k]
     values = explanation.values[k]
-    title = f"score of {label!r}"
+    title = f"score of {abbreviated(quoted_label(explanation.labels, label))}"
     if against is not None:
         j = code_of(explanation.labels, against)
         if j == k:
             raise ValueError(f"against={against!r} is the label itself; expected another one")
         base = base - explanation.base_values[j]
         values = values - explanation.values[j]
-        title += f" minus {against!r}"
+        title += f" minus {abbreviated(quoted_label(explanation.labels, against))}"
     order = np.argsort(-np.abs(values), kind="stable")
     order = order[values[order] != 0]
     n_strong = int(np.sum(np.abs(values) >= MIN_SHOWN * np.abs(values).sum()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from textwrap import wrap
 from types import ModuleType
@@ -17,12 +17,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
-# The palette of Okabe and Ito, which color-blind people can distinguish. Further labels repeat it
-# with hatches.
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#4D4D4D")
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oooo", "----", "||||")
+# The palette of Okabe and Ito, which color-blind people can distinguish. Colors that print in a
+# similar gray have different hatches. Further labels repeat the colors with other hatches.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#6E6E6E")
+HATCHES = ("", "///", "...", "xx", "\\\\\\", "oo", "---", "|||")
+FIRST_HATCHES = (0, 0, 2, 3, 5, 4, 1, 6)
+# Hatches on dark and on light colors.
+EDGES = ("white", "#4D4D4D")
+# Colors that are too light for lines on white are darker in lines.
+LINE_COLORS = tuple({"#F0E442": "#A89B00"}.get(color, color) for color in COLORS)
+LINES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D")
 OTHERS = "#D9D9D9"
 OTHER_STYLE = {"facecolor": OTHERS, "hatch": "", "edgecolor": "white"}
+# Hatches of cells of a table without a number.
+EMPTY_STYLE = {"facecolor": "none", "edgecolor": "#999999", "hatch": "////", "linewidth": 0}
 MAX_LEGEND_ROWS = 24
 LEGEND_STYLE = {
     "loc": "upper left",
@@ -30,9 +39,11 @@ LEGEND_STYLE = {
     "frameon": False,
     "fontsize": "small",
 }
+LEGEND_POINTS = 8.3
 # Longer names are cut.
 MAX_CHARACTERS = 40
 TITLE_SIZE = 10.0
+MAX_TITLE_LINES = 3
 POINTS_PER_INCH = 72
 # What the docstrings of all plots say.
 DRAWING = {
@@ -106,8 +117,25 @@ def result_of(
 
 def style_of(k: int) -> dict[str, str]:
     """Return the color and the hatch of label number k."""
-    hatch = HATCHES[k // len(COLORS) % len(HATCHES)]
-    return {"facecolor": COLORS[k % len(COLORS)], "hatch": hatch, "edgecolor": "white"}
+    turn, color = divmod(k, len(COLORS))
+    hatch = HATCHES[(FIRST_HATCHES[color] + turn) % len(HATCHES)]
+    is_light = COLORS[color] == "#F0E442"
+    return {"facecolor": COLORS[color], "hatch": hatch, "edgecolor": EDGES[is_light]}
+
+
+def line_style_of(k: int) -> dict[str, str]:
+    """Return the color, the dashes and the marks of the line of label number k."""
+    turn, color = divmod(k, len(COLORS))
+    kind = (color + turn) % len(LINES)
+    return {"color": LINE_COLORS[color], "linestyle": LINES[kind], "marker": MARKERS[kind]}
+
+
+def style_numbers(codes: Sequence[int], n_labels: int) -> Sequence[int]:
+    """Return the numbers of the styles of some labels.
+
+    Labels have the same styles in all plots unless the model has more labels than colors.
+    """
+    return codes if n_labels <= len(COLORS) else range(len(codes))
 
 
 def ink() -> str:
@@ -128,17 +156,35 @@ def abbreviated(text: Any, n: int = MAX_CHARACTERS) -> str:
     return f"{text[: n - 1]}…"
 
 
+def one_line(name: Any, n: int = MAX_CHARACTERS) -> str:
+    """Write a name on one line of at most n characters; blank ones and line breaks in quotes."""
+    text = str(name)
+    if not text.strip() or not text.isprintable():
+        text = repr(text)
+    return abbreviated(text, n)
+
+
+def name_text(name: Any, n: int = MAX_CHARACTERS) -> str:
+    """Write a name as `one_line` does, for matplotlib."""
+    return plain(one_line(name, n))
+
+
 def legend_name(name: Any) -> str:
     """Return a name for a legend; matplotlib hides names that start with an underscore."""
-    text = plain(abbreviated(name))
+    text = name_text(name)
     if text.startswith("_"):
         return f" {text}"
     return text
 
 
+def text_inches(texts: Iterable[str], points: float = 10.0) -> float:
+    """Return about the width of the longest text."""
+    return 0.6 * points * max(map(len, texts), default=0) / POINTS_PER_INCH
+
+
 def name_rows(ax: Axes, names: list[str]) -> None:
     """Name horizontal bars, the first of which is on top."""
-    ax.set_yticks(range(len(names)), [plain(abbreviated(name)) for name in names])
+    ax.set_yticks(range(len(names)), [name_text(name) for name in names])
     ax.set_ylim(len(names) - 0.4, -0.6)
 
 
@@ -147,6 +193,14 @@ def draw_table(ax: Axes, table: np.ndarray, label: str, **style: Any) -> AxesIma
     image = ax.imshow(table, aspect="auto", **style)
     ax.figure.colorbar(image, ax=ax, label=label)
     return image
+
+
+def hatch_cells(ax: Axes, is_empty: np.ndarray) -> None:
+    """Hatch the cells of a table that have no number."""
+    from matplotlib.patches import Rectangle
+
+    for row, column in np.argwhere(is_empty):
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **EMPTY_STYLE))
 
 
 def write_at_end(ax: Axes, text: str, end: tuple[float, float], distance: int, size: int) -> None:
@@ -171,7 +225,7 @@ def finish(ax: Axes, title: str, *hidden: str) -> None:
 def set_title(ax: Axes, text: str) -> None:
     """Set the title, broken into lines that fit the axes; ``ax.set_title`` replaces it."""
     width = max(20, int(points_of(ax)[0] / (0.55 * TITLE_SIZE)))
-    lines = wrap(text, width) or [""]
+    lines = wrap(text, width, max_lines=MAX_TITLE_LINES, placeholder=" …") or [""]
     ax.set_title(plain("\n".join(lines)), fontsize=TITLE_SIZE)
 
 
@@ -183,17 +237,24 @@ def add_legend(ax: Axes, styles: dict[str, dict], title: str | None = None) -> N
         [Patch(linewidth=0, **style) for style in styles.values()],
         [legend_name(name) for name in styles],
         title=title,
-        ncols=_n_legend_columns(len(styles)),
+        ncols=n_legend_columns(len(styles)),
         **LEGEND_STYLE,
     )
 
 
+def legend_width(names: Iterable[Any]) -> float:
+    """Return about the width of a legend with some names."""
+    names = [legend_name(name) for name in names]
+    return n_legend_columns(len(names)) * (0.5 + text_inches(names, LEGEND_POINTS))
+
+
 def legend_inches(n: int) -> float:
     """Return the height of a legend with a title and n entries."""
-    return 0.4 + 0.19 * -(-n // _n_legend_columns(n))
+    return 0.4 + 0.19 * -(-n // n_legend_columns(n))
 
 
-def _n_legend_columns(n: int) -> int:
+def n_legend_columns(n: int) -> int:
+    """Return the number of columns of a legend with n entries."""
     return 1 + (n - 1) // MAX_LEGEND_ROWS
 
 

@@ -24,21 +24,25 @@ from treecrf.plotting.common import (
     draw_table,
     drawing,
     finish,
+    hatch_cells,
     ink,
     legend_inches,
     legend_name,
+    legend_width,
+    line_style_of,
+    n_legend_columns,
+    name_text,
     plain,
     result_of,
     set_title,
+    style_numbers,
     style_of,
+    text_inches,
 )
 from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesLike
 from treecrf.utils.validation import check_positive
 
 MAX_CHARACTERS = 20
-# Further labels repeat the colors with other lines and markers.
-LINES = ("-", "--", ":", "-.")
-MARKERS = ("o", "s", "^", "D")
 # Width of the bars of one value, which are 1 apart.
 BAR_WIDTH = 0.8
 
@@ -115,38 +119,34 @@ def plot_partial_dependence(
     if result.is_number:
         order = np.argsort(result.grid_values, kind="stable")
         width = 6.4
+    width = max(width, width - 2 + legend_width(result.labels[codes].tolist()))
     ax = axes_of(ax, (width, max(3.8, 1 + legend_inches(len(codes)))))
     if result.is_number:
         _draw_lines(ax, result, order, codes)
     else:
         _draw_bars(ax, result, codes)
         _name_values(ax, result.grid_values.tolist())
-    ax.set_xlabel(plain(result.feature_name))
+    name = abbreviated(result.feature_name)
+    ax.set_xlabel(plain(name))
     ax.set_ylabel(f"mean {result.response}")
-    ax.legend(title="label", **LEGEND_STYLE)
-    finish(ax, f"mean {result.response} of labels by {result.feature_name}")
+    ax.legend(title="label", ncols=n_legend_columns(len(codes)), **LEGEND_STYLE)
+    finish(ax, f"mean {result.response} of labels by {name}")
     return ax
 
 
 def _draw_lines(ax: Any, result: Bunch, order: np.ndarray, codes: list[int]) -> None:
     """Draw a line for each label over the values of a number."""
-    for k in codes:
+    numbers = style_numbers(codes, len(result.labels))
+    for k, number in zip(codes, numbers, strict=True):
+        style = line_style_of(number) | {"markersize": 3, "drawstyle": "steps-mid"}
+        if result.has_all_steps:
+            style |= {"marker": None, "drawstyle": "default"}
         ax.plot(
             result.grid_values[order],
             result.average[order, k],
             label=legend_name(result.labels[k]),
-            **_line_style(k, result.has_all_steps),
+            **style,
         )
-
-
-def _line_style(k: int, has_all_steps: bool) -> dict[str, Any]:
-    """Return the style of the line of label number k."""
-    turn = k // len(COLORS)
-    style = {"color": COLORS[k % len(COLORS)], "linestyle": LINES[turn % len(LINES)]}
-    if has_all_steps:
-        return style
-    marker = MARKERS[turn % len(MARKERS)]
-    return style | {"marker": marker, "markersize": 3, "drawstyle": "steps-mid"}
 
 
 def _draw_bars(ax: Any, result: Bunch, codes: list[int]) -> None:
@@ -155,7 +155,8 @@ def _draw_bars(ax: Any, result: Bunch, codes: list[int]) -> None:
     are_stacked = result.response == "probability"
     width = BAR_WIDTH if are_stacked else BAR_WIDTH / len(codes)
     starts = np.cumsum(means, axis=1) - means
-    for i, k in enumerate(codes):
+    numbers = style_numbers(codes, len(result.labels))
+    for i, (k, number) in enumerate(zip(codes, numbers, strict=True)):
         ax.bar(
             np.arange(len(means)) - BAR_WIDTH / 2 + (0 if are_stacked else i * width),
             means[:, i],
@@ -164,7 +165,7 @@ def _draw_bars(ax: Any, result: Bunch, codes: list[int]) -> None:
             align="edge",
             linewidth=0,
             label=legend_name(result.labels[k]),
-            **style_of(k),
+            **style_of(number),
         )
     if are_stacked:
         ax.set_ylim(0, 1)
@@ -174,13 +175,16 @@ def _draw_bars(ax: Any, result: Bunch, codes: list[int]) -> None:
 
 def _name_values(ax: Any, values: list) -> None:
     """Write the values of a category below their bars."""
-    names = [plain(abbreviated(value, MAX_CHARACTERS)) for value in values]
+    names = [name_text(value, MAX_CHARACTERS) for value in values]
     is_crowded = max(map(len, names)) > 3 and len(names) > 8
     ax.set_xticks(range(len(names)), names, rotation=90 * is_crowded)
     ax.set_xlim(-0.6, len(names) - 0.4)
 
 
+# Sizes of a cell, and of the table as long as cells are not smaller than texts.
 CELL_INCHES = 0.5
+TABLE_INCHES = 5.5
+MIN_CELL_INCHES = 0.17
 MAX_NUMBERS = 12
 AFTER = {0: "in any context", 1: "given the label next to it"}
 SEVERAL = "given the label next to it, mean over further labels"
@@ -222,24 +226,23 @@ def plot_transition_scores(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['start', 'x', 'y']
     """
-    from matplotlib.patches import Rectangle
-
     if isinstance(scores, Bunch) or X is not None:
         result = result_of(transition_scores, "scores", scores, X, lengths=lengths, groups=groups)
     else:
         result = _weights_of(scores)
-    names = [abbreviated(label) for label in result.labels]
+    names = [name_text(label, MAX_CHARACTERS) for label in result.labels]
     table, rows = _rows(result, names)
-    ax = axes_of(ax, (2.4 + CELL_INCHES * len(names), 1.4 + CELL_INCHES * len(rows)))
-    image = draw_table(ax, np.ma.masked_invalid(table), "score", **_colors(table))
-    for row, column in np.argwhere(~np.isfinite(table)):
-        style = {"facecolor": "none", "edgecolor": "#999999", "hatch": "////", "linewidth": 0}
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **style))
+    texts = max(0.0, text_inches(names) - 1)
+    cell = max(MIN_CELL_INCHES, min(CELL_INCHES, TABLE_INCHES / len(names)))
+    ax = axes_of(ax, (2.4 + texts + cell * len(names), 1.4 + texts + cell * len(rows)))
+    image = draw_table(ax, np.ma.masked_invalid(table), "score", cmap="cividis")
+    hatch_cells(ax, ~np.isfinite(table))
     if len(names) <= MAX_NUMBERS:
         _write(ax, table, image)
     is_crowded = max(map(len, names)) > 3
-    ax.set_xticks(range(len(names)), map(plain, names), rotation=90 * is_crowded)
-    ax.set_yticks(range(len(rows)), map(plain, rows))
+    size = "medium" if cell == CELL_INCHES else "small"
+    ax.set_xticks(range(len(names)), names, rotation=90 * is_crowded, fontsize=size)
+    ax.set_yticks(range(len(rows)), rows, fontsize=size)
     ax.set_xlabel("label")
     y_label = ""
     if len(rows) > 1:
@@ -267,15 +270,6 @@ def _rows(result: Bunch, names: list[str]) -> tuple[np.ndarray, list[str]]:
     table = mean_over_further_labels(result.scores)
     start = "end" if result.backward else "start"
     return np.vstack([result.start, table]), [start, *names]
-
-
-def _colors(table: np.ndarray) -> dict:
-    """Return a diverging color map, or a sequential one for log-probabilities."""
-    finite = table[np.isfinite(table)]
-    if finite.max() <= 0:
-        return {"cmap": "cividis", "vmin": finite.min(), "vmax": finite.max()}
-    limit = np.abs(finite).max()
-    return {"cmap": "PuOr_r", "vmin": -limit, "vmax": limit}
 
 
 def _write(ax: Any, table: np.ndarray, image: Any) -> None:

@@ -32,6 +32,7 @@ from treecrf.plotting.common import (
     plain,
     points_of,
     set_title,
+    style_numbers,
     style_of,
 )
 from treecrf.utils.typing import GroupsLike, LabelsLike
@@ -265,8 +266,8 @@ MIN_SHOWN = 0.02
 MIN_FONT = 4.0
 MAX_FONT = 10.0
 MAX_CHARACTERS = 16
-# Width of a new figure in inches; a wider one is unreadable on a page.
-MAX_WIDTH = 12.0
+# Width of a new figure in inches; texts of a wider one are unreadable on a page.
+MAX_WIDTH = 9.0
 
 
 @drawing
@@ -310,7 +311,7 @@ def plot_sequence(
     max_labels : int, default=8
         Maximum number of labels with their own colors. If there are more, the labels with the
         highest total probability are shown, and the rest share one color. From the ninth label on,
-        the colors repeat with hatches.
+        the colors repeat with other hatches.
     $ax
         Labels that are nowhere true, predicted, or probable are combined as "others".
 
@@ -362,7 +363,7 @@ def plot_sequence(
     if true is not None:
         title = f"{np.sum(predicted != true):,} of {len(true):,} predicted labels wrong"
     if one.name:
-        title = f"{one.name}: {title}"
+        title = f"{abbreviated(one.name)}: {title}"
     finish(ax, title)
     _write_symbols(ax, axis, texts)
     return ax
@@ -395,10 +396,7 @@ def _size(labels: np.ndarray, n: int, has_symbols: bool) -> tuple[float, float]:
 def _styles(
     proba: np.ndarray, predicted: np.ndarray, true: np.ndarray | None, max_labels: int
 ) -> dict[int, dict[str, str]]:
-    """Return the styles of the labels that have their own color, by their codes.
-
-    Labels have the same colors in all sequences unless the model has more labels than colors.
-    """
+    """Return the styles of the labels that have their own color, by their codes."""
     n = proba.shape[1]
     is_shown = proba.max(axis=0) >= MIN_SHOWN
     is_shown[predicted] = True
@@ -409,7 +407,7 @@ def _styles(
     codes = np.flatnonzero(is_shown)
     by_total = codes[np.argsort(-total[codes], kind="stable")]
     shown = np.sort(by_total[:max_labels]).tolist()
-    numbers = shown if n <= len(COLORS) else range(len(shown))
+    numbers = style_numbers(shown, n)
     return {code: style_of(number) for code, number in zip(shown, numbers, strict=True)}
 
 
