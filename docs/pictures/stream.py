@@ -11,10 +11,11 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.patches import Patch
 
 from treecrf import TreeCRF
-from treecrf.plotting.common import COLORS
+from treecrf.plotting.common import style_of
 
 TARGET = Path(__file__).parents[1] / "_static" / "stream.gif"
 STATES = np.array(["off", "idle", "busy"])
+STYLES = [style_of(k) | {"linewidth": 0} for k in range(len(STATES))]
 N_SHOWN = 90
 LAG = 2
 # Positions that arrive between two frames.
@@ -52,13 +53,15 @@ def main() -> None:
         sensors.set(ylabel="sensors", ylim=(-2.2, 4.6), yticks=[])
         n_known = max(n - LAG, 0)
         places = np.arange(n_known)
-        shares.stackplot(places, proba[:n_known, order].T, colors=COLORS, step="mid")
-        for k, state in enumerate(STATES):
+        tops = np.cumsum(proba[:n_known, order], axis=1).T
+        for low, high, style in zip([0 * places, *tops], tops, STYLES, strict=False):
+            shares.fill_between(places, low, high, step="mid", **style)
+        for state, style in zip(STATES, STYLES, strict=True):
             runs = [(t - 0.5, 1) for t in range(n) if truth[t] == state]
-            shares.broken_barh(runs, (1.06, 0.1), color=COLORS[k], lw=0)
+            shares.broken_barh(runs, (1.06, 0.1), **style)
         shares.set(ylim=(0, 1.18), xlim=(0, N_SHOWN - 1), xlabel="minutes", ylabel="probability")
         shares.set_yticks([0, 0.5, 1, 1.11], ["0", "0.5", "1", "true"])
-        patches = [Patch(color=color) for color in COLORS[: len(STATES)]]
+        patches = [Patch(**style) for style in STYLES]
         sensors.legend(patches, STATES, loc="upper right", ncols=3, fontsize="small", frameon=False)
         return []
 
