@@ -33,47 +33,53 @@ from treecrf.utils.validation import check_positive
 
 
 def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
-    """Compute the importance of each feature at each offset in the window by gain.
+    """Compute the importance of features by gain, at each offset of the window.
 
-    The gain of a split is its reduction of the squared error of the trees' targets in training. All
-    values are fractions of the total gain of all features, like ``feature_importances_``. The gains
-    of sequence ends and previous labels are not part of this total. If the trees test nothing else,
-    all values are fractions of the gain of these tests.
+    The gain of a split is the amount by which it reduces the squared error of the trees' targets in
+    training. The importance of a feature is the sum of the gains of the splits that test it, as a
+    fraction of the total gain of all features. Sums over the offsets are ``feature_importances_``.
 
-    Only splits of trees have gains. If the trees are added to a linear model (``init_`` of
-    `treecrf.TreeCRF`), its weights are not included, however important they are. A warning states
-    this.
+    Tests of previous labels and of the ends of sequences have gains, too. They are in the same
+    unit, but not part of the total. If the trees test nothing else, all values are fractions of the
+    gain of these tests.
+
+    Only trees have gains. If the trees are added to a linear model (``init_`` of
+    `treecrf.TreeCRF`), its weights are not included, however important they are, and a warning says
+    so.
 
     Parameters
     ----------
     model : fitted classifier
         A classifier with boosted trees.
     per_label : bool, default=False
-        Whether to return separate values for each label, which has its own trees.
+        Whether to return separate values for the trees of each label.
 
     Returns
     -------
     Bunch
-        With these attributes:
+        An object with these attributes:
 
-        - importances : float array (n_features, n_offsets); its sum over the offsets, plus
-          ``in_bags``, is ``feature_importances_``;
-        - offsets : int array (n_offsets,); 0 is the labeled position, positive offsets are to its
-          right;
-        - in_bags : float array (n_features,), importance through the discovered features of a
-          `treecrf.FutureFeatureMEMM`, which may occur anywhere in their bags; 0 for other models;
-        - outside : float array (n_offsets,), importance of tests whether an offset is outside the
-          sequence;
-        - labels_before : float array (order,), importance of tests of the previous labels, the
-          nearest first;
-        - feature_names : array of str (n_features,);
-        - labels : array (n_classes,);
-        - n_iter : int, the number of iterations;
-        - linear_start : bool, whether the trees are added to a linear model;
-        - backward : bool, whether the previous labels are those to the right.
+        - ``importances`` : float64 array of shape (n_features, n_offsets). Importance of each
+          feature at each offset. Its sum over the offsets, plus ``in_bags``, is
+          ``feature_importances_``.
+        - ``offsets`` : int64 array of shape (n_offsets,). Offsets from the labeled position, which
+          is 0. Positive offsets are to its right.
+        - ``in_bags`` : float64 array of shape (n_features,). Importance through the discovered
+          features of a `treecrf.FutureFeatureMEMM`, which may occur anywhere in their bags. It is 0
+          for other models.
+        - ``outside`` : float64 array of shape (n_offsets,). Importance of tests of whether an
+          offset is outside the sequence.
+        - ``labels_before`` : float64 array of shape (order,). Importance of tests of the previous
+          labels, the nearest first.
+        - ``feature_names`` : str array of shape (n_features,).
+        - ``labels`` : array of shape (n_classes,). The labels, sorted.
+        - ``n_iter`` : int. Number of boosting iterations.
+        - ``linear_start`` : bool. Whether the trees are added to a linear model.
+        - ``backward`` : bool. Whether the model runs from right to left, so that the previous
+          labels are those to the right.
 
-        With ``per_label``, the float arrays have an additional first axis for the labels; sums over
-        this axis equal the values without it.
+        With ``per_label=True``, the float arrays have an additional first axis for the labels. Sums
+        over this axis are the values without it.
 
     Raises
     ------
@@ -82,25 +88,39 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     TypeError
         If the model has no trees.
     ValueError
-        If ``per_label`` is True, and a tree has the values of all labels, so that its splits have
-        one gain for all of them.
+        If ``per_label=True``, and each tree scores all labels (``multi_strategy_`` is
+        ``"multi_output_tree"``), so that its splits have one gain for all of them.
 
     See Also
     --------
-    permutation_importance : Importance in any model, on any data.
-    strongest_weights : Weights of linear models and of linear starts.
+    permutation_importance : Importance for any model, measured on any data.
+    strongest_weights : Weights of linear models, such as a linear start.
+    treecrf.plotting.plot_importances : Draw the importances as bars.
+    treecrf.plotting.plot_importance_map : Draw them by feature and offset.
+
+    Notes
+    -----
+    Gains are measured on the training data. A feature with many values always has some that fit by
+    chance, so its gain is too high. To measure which features help on new data, use
+    `permutation_importance`.
 
     Examples
     --------
+    The label depends on the feature with index 1:
+
+    >>> import numpy as np
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import gain_importance
-    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.random((20, 2)) for _ in range(30)]
+    >>> y = [(table[:, 1] > 0.5).astype(int) for table in X]
+    >>> crf = TreeCRF(window=1, max_iter=5, init="zero", early_stopping=False).fit(X, y)
     >>> found = gain_importance(crf)
-    >>> found.offsets.tolist(), found.importances.shape
-    ([-1, 0, 1], (1, 3))
-    >>> bool(abs(found.importances.sum() - 1) < 1e-12)
-    True
+    >>> found.offsets
+    array([-1,  0,  1])
+    >>> found.importances.round(2)
+    array([[0., 0., 0.],
+           [0., 1., 0.]])
     """
     grown = FittedTrees.of(model)
     if per_label and grown.forest.is_multi_output:
@@ -196,48 +216,58 @@ def permutation_importance(
     lengths: LengthsLike = None,
     groups: GroupsLike = None,
 ) -> Bunch:
-    """Compute the importance of each feature as the drop of a score when it is shuffled.
+    """Compute the importance of features as the drop of a score when their values are shuffled.
 
-    The values of a feature are permuted over all positions of all sequences, independently of the
-    other features. Windows use the permuted values at all their offsets, so the model loses the
-    feature entirely, not only at one offset. Sequences keep their lengths, their labels, and the
-    values of the other features.
+    The values of one feature at a time are shuffled over all positions of all sequences [1]_.
+    Windows read the shuffled values at all of their offsets, so the model loses the feature
+    entirely. Sequences keep their lengths, their labels, and the values of the other features.
 
     Parameters
     ----------
     model : fitted classifier
-        Any classifier of treecrf; it is not refitted.
-    X, y : sequences and their labels
-        As in the model's ``score``; preferably not the training data. By default, the labels are
-        the column of a data frame that held them in training.
+        Any classifier of treecrf. It is not fitted again.
+    X : list of sequences, or one long table
+        Sequences in the form of the training data, preferably new ones.
+    y : list of array-like of shape (n_positions,), array-like, str or None, default=None
+        True labels, or the name of the data frame column that holds them, as in
+        `treecrf.TreeCRF.score`. None stands for the column of a data frame that held the labels in
+        training.
     scoring : str, callable or None, default=None
-        A name in `treecrf.metrics.SCORERS`, or a function of the model, sequences, and a list of
-        label arrays that returns a number, where greater is better. The sequences are passed in a
-        packed form that all methods of the model accept. The default is the model's ``score``.
-        ``"log_likelihood"`` is smoother than accuracy and also distinguishes features that change
-        no predicted label.
+        The score, of which higher values are better:
+
+        - None: the method ``score`` of the model, which is the accuracy.
+        - A name in `treecrf.metrics.SCORERS`. ``"log_likelihood"`` is smoother than accuracy: it
+          also reveals features that change no predicted label.
+        - A function ``score = scoring(model, sequences, labels)``. The sequences are in a packed
+          form that all methods of the model accept, and ``labels`` is a list of arrays.
     n_repeats : int, default=5
         Number of times each feature is shuffled.
     within_sequences : bool, default=False
-        Whether to shuffle values only within their sequences. A feature that is constant within
-        each sequence then has no importance.
-    features : list of str or int, optional
-        Names or indices of the features to shuffle; all by default.
+        Whether to shuffle values only within their sequences. A feature that is constant in each
+        sequence then has no importance.
+    features : list of str or int, default=None
+        Names or indices of the features to shuffle. By default, these are all features.
     random_state : int, RandomState instance or None, default=None
-        Seed. The shuffles of a feature do not depend on the choice of ``features``.
-    lengths, groups : optional
-        As in the model's ``predict``.
+        Seed of the shuffles. Those of a feature do not depend on the choice of ``features``.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
     Bunch
-        With these attributes:
+        An object with these attributes:
 
-        - importances : float array (n_features, n_repeats), the score of the original data minus
-          the score after each shuffle; exactly 0 for a feature that no tree uses;
-        - importances_mean, importances_std : float arrays (n_features,);
-        - score : float, the score of the original data;
-        - feature_names : array of str (n_features,).
+        - ``importances`` : float64 array of shape (n_features, n_repeats). The score of the
+          original data minus the score after each shuffle. It is exactly 0 for features that a
+          model of trees alone does not test.
+        - ``importances_mean`` : float64 array of shape (n_features,). Mean over the repeats.
+        - ``importances_std`` : float64 array of shape (n_features,). Standard deviation over the
+          repeats.
+        - ``score`` : float. The score of the original data.
+        - ``feature_names`` : str array of shape (n_features,). Names of the shuffled features.
 
     Raises
     ------
@@ -245,19 +275,27 @@ def permutation_importance(
         If the model is not fitted.
     ValueError, TypeError
         If X does not match the training data, y does not match X, a parameter is invalid, or the
-        score is not finite.
+        score of the original data is not finite.
 
     See Also
     --------
-    gain_importance : Importance by the gain of splits in training; needs no data.
+    gain_importance : Importance by gain, which needs no data.
+    contributions : Shapley values, whose mean absolute values are another measure of importance.
+    treecrf.plotting.plot_importances : Draw the importances as bars.
+
+    Notes
+    -----
+    If two features carry the same information, both look unimportant, because one can substitute
+    for the other.
 
     References
     ----------
-    .. [1] L. Breiman, "Random forests", Machine Learning 45,
-       2001.
+    .. [1] L. Breiman, "Random forests", Machine Learning 45, 2001.
 
     Examples
     --------
+    The label depends on the feature with index 1:
+
     >>> import numpy as np
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import permutation_importance
@@ -266,8 +304,8 @@ def permutation_importance(
     >>> y = [(table[:, 1] > 0.5).astype(int) for table in X]
     >>> crf = TreeCRF(max_iter=5).fit(X[:20], y[:20])
     >>> found = permutation_importance(crf, X[20:], y[20:], random_state=0)
-    >>> found.importances.shape, bool(found.importances_mean[1] > 0.3)
-    ((2, 5), True)
+    >>> found.feature_names.tolist(), found.importances_mean.round(1).tolist()
+    (['x0', 'x1'], [0.0, 0.5])
     """
     check_model(model)
     check_positive("n_repeats", n_repeats)

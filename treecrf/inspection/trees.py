@@ -39,37 +39,48 @@ def export_text(
     max_depth: int | None = None,
     decimals: int = 3,
 ) -> str:
-    """Export the trees of an iteration as text.
+    """Export the trees of a boosting iteration as text.
 
     Parameters
     ----------
     model : fitted classifier
         A classifier with boosted trees.
     iteration : int, default=0
-        Number of the iteration; negative numbers count from the last.
-    label : str, int or bool, optional
-        Label of the tree. By default the trees of all labels are exported.
-    max_depth : int, optional
-        Maximum depth to print; deeper nodes are only counted.
+        Index of the iteration. Negative numbers count from the last one.
+    label : str, int or bool, default=None
+        Label of the tree. By default, the trees of all labels are exported.
+    max_depth : int, default=None
+        Maximum depth to print. Below it, only the number of leaves is shown. None prints all nodes.
     decimals : int, default=3
         Number of decimal places of values, gains, weights, and percentages.
 
     Returns
     -------
     str
-        One line per node. ``label[-1]`` is the previous label, or ``none`` at the start of a
-        sequence; for other tests see :doc:`/guide/inspection`. A leaf shows its value, which is
-        added to the score of the label, the weight of the training examples that reached it (in
-        second-order boosting the sum of their curvature, to which the penalty is added), and their
-        fraction of all examples, by which `contributions` weighs the branches. If the feature of a
-        test had missing values in training, the branches show how they are routed.
+        One line for each branch and for each leaf:
+
+        - A test and its gain. The lines below it, up to ``not`` and the same test, apply if the
+          test holds. ``label[-1]`` is the previous label, or ``none`` at the start of a sequence.
+          The table of tests in :doc:`/guide/inspection` explains the others.
+        - If the feature had missing values in training, the branches also say where these go.
+        - A leaf shows its value, which is added to the score of the label.
+        - In parentheses follow the weight of the training examples in the leaf and their fraction
+          of all examples. With ``second_order=True``, the weight is the sum of their curvatures, to
+          which the penalty is added. The fraction is the one by which `contributions` weights the
+          branches.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees, or the iteration or label does not exist.
+        If the model has no trees, or the iteration or the label does not exist.
+
+    See Also
+    --------
+    export_graphviz : A tree in the DOT language.
+    strongest_rules : The strongest effects of all trees together.
+    treecrf.plotting.plot_tree : Draw a tree.
 
     Examples
     --------
@@ -127,24 +138,29 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
     model : fitted classifier
         A classifier with boosted trees.
     iteration : int, default=0
-        Number of the iteration; negative numbers count from the last.
-    label : str, int or bool, optional
-        Label of the tree; the first label by default.
+        Index of the boosting iteration. Negative numbers count from the last one.
+    label : str, int or bool, default=None
+        Label of the tree. By default, this is the first label.
     decimals : int, default=3
         Number of decimal places of values, weights, and percentages.
 
     Returns
     -------
     str
-        The source of a graph, to be drawn by ``dot -Tsvg``, for example. Graphviz does not need to
-        be installed.
+        The source of a graph. ``dot -Tsvg tree.dot``, for example, draws it. This function itself
+        does not need Graphviz.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees, or the iteration or label does not exist.
+        If the model has no trees, or the iteration or the label does not exist.
+
+    See Also
+    --------
+    export_text : The trees of all labels as text.
+    treecrf.plotting.plot_tree : Draw a tree with matplotlib.
 
     Examples
     --------
@@ -322,24 +338,46 @@ def _surrogate_tests(grown: FittedTrees, tree: dict, i: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition and its effect on the score of a label.
+    """A condition and its effect on the score of a label, from `strongest_rules`.
+
+    ``str(rule)`` describes the rule in one line.
 
     Attributes
     ----------
     label : str, int or bool
+        The label whose score changes.
     value : float
-        Sum of the values of all leaves with this condition.
+        Amount that is added to the score: the sum of the values of all leaves with this condition.
     condition : str
-        Description of the tests on the previous labels and the window. Its thresholds separate the
-        values in the training data as the model does.
-    labels_before : tuple
-        The allowed labels at each lag, the nearest first; None among them stands for the start of a
-        sequence, and None instead of a tuple for any label.
+        The tests of the previous labels and of the window. Thresholds have as many digits as it
+        takes to separate the values of the training data as the model does.
+    labels_before : tuple of length ``order``
+        For each lag, the nearest first, a tuple of the previous labels that the condition allows,
+        in which None stands for the start of a sequence. If all are allowed, None takes the place
+        of the tuple.
     share : float or None
-        Fraction of positions at which the condition holds, if data were passed.
+        Fraction of the positions at which the condition holds, between 0 and 1. None if no data
+        were passed.
     short_condition : str or None
-        The condition as it is printed and plotted, with thresholds of three digits, or as many as
-        distinguish it from the other rules; None for the condition itself.
+        The condition as it is printed and plotted. Thresholds have three digits, or as many as it
+        takes to distinguish them from those of the other rules. None stands for ``condition``.
+
+    See Also
+    --------
+    strongest_rules : Find the rules of a model.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import strongest_rules
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(max_iter=5, max_leaf_nodes=3, **settings).fit(X, y)
+    >>> rule = strongest_rules(crf, X)[0]
+    >>> rule.label, round(rule.value, 3), rule.condition
+    ('v', 1.435, "label[-1] is 'c' and symbol is 'a'")
+    >>> rule.labels_before, rule.share
+    ((('c',),), 0.5)
     """
 
     label: Any
@@ -367,41 +405,55 @@ def strongest_rules(
 ) -> list[Rule]:
     r"""Return the rules that change the scores of labels the most.
 
-    Every leaf of a tree is a rule: if the tests on its path hold, including those of the previous
-    labels, the score of a label changes by the value of the leaf. Leaves of the same label with the
-    same condition are merged into one rule over all iterations. Redundant tests are removed from
-    conditions. If the trees are added to a linear model (``init_`` of `treecrf.TreeCRF`), the rules
-    do not include it, and a warning states this.
+    Every leaf of a tree is a rule: if the tests on the path to the leaf have these outcomes, its
+    value is added to the score of a label. Rules of the same label with the same condition are
+    added up over all iterations. Tests that follow from others are left out.
+
+    Only trees have rules. If the trees are added to a linear model (``init_`` of
+    `treecrf.TreeCRF`), the rules do not include it, and a warning says so.
 
     Parameters
     ----------
     model : fitted classifier
         A classifier with boosted trees.
-    X : sequences, optional
-        Data on which to count how often the rules hold.
-    y : their labels, optional
-        Labels for the tests of previous labels; predicted by the model if not passed.
+    X : list of sequences, or one long table, default=None
+        Data on which to count how often the rules hold. By default, this is not counted.
+    y : list of array-like of shape (n_positions,), array-like or str, default=None
+        Labels of X, for tests of the previous labels. By default, these are the predicted labels.
     n_rules : int, default=20
         Maximum number of rules.
-    label : str, int or bool, optional
-        If given, only rules for this label.
-    lengths, groups : optional
-        As in the model's ``predict``.
+    label : str, int or bool, default=None
+        Label of the rules. By default, rules of all labels are returned.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
     list of Rule
-        Rules by decreasing absolute value. A missing value satisfies neither a test of the value
-        nor its negation, unless the model was trained with ``missing="impute"`` or ``"indicator"``:
-        tests are then of the values that replace missing ones.
+        The rules, by decreasing absolute value.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees or no such label, X does not match the training data, or y does
-        not match X.
+        If the model has no trees or no such label, ``n_rules`` is not a positive integer, y is
+        given without X, X does not match the training data, or y does not match X.
+
+    See Also
+    --------
+    strongest_weights : The same for linear models.
+    export_text : Single trees as text.
+    treecrf.plotting.plot_rules : Draw rules as bars.
+
+    Notes
+    -----
+    A missing value satisfies neither a test of the value nor its negation. If the model was trained
+    with ``missing="impute"`` or ``"indicator"``, tests apply to the values that replace missing
+    ones.
 
     Examples
     --------
