@@ -1,6 +1,6 @@
-"""Inspection of fitted models: importances, trees, rules, and scores, as numbers and text.
+"""Inspection of fitted models: importances, trees, rules, explanations, and scores.
 
-`treecrf.plotting` draws the results.
+All functions take a fitted model and return numbers or text. `treecrf.plotting` draws the results.
 """
 
 from treecrf.inspection.dependence import partial_dependence

@@ -77,67 +77,85 @@ def partial_dependence(
     """Compute the mean probability or score of each label as a function of a feature's value.
 
     For each value, the model predicts as if the feature had this value at one offset of the window
-    of every position [1]_. The means are over the positions at which the offset lies inside the
-    sequence; the others keep their scores.
+    of every position [1]_. The results are averaged over the positions where this offset is inside
+    the sequence. All other positions keep their scores.
 
     Parameters
     ----------
     model : fitted classifier
-        A classifier with boosted trees, a flat model of one, or a linear model; with
+        A classifier with boosted trees, a flat model of one, or a linear model. With
         ``offset=None``, any classifier of treecrf.
     X : list of sequences, or one long table
-        As in the model's ``predict``.
+        Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
     feature : str or int
         Name or index of the feature.
     offset : int or None, default=0
-        Offset in the window, to the right. None stands for all offsets: the feature has the value
-        at all positions of all sequences.
-    values : list, optional
-        Values of the feature. By default, the 20 most frequent ones in X for a category. For a
-        number, those in X if there are few, and otherwise evenly spaced values from the 5 % to the
-        95 % quantile; also the values on both sides of all thresholds at which trees change the
-        score. Unless the model consists of trees alone, there are evenly spaced values between few
-        as well.
-    n_values : int, optional
-        Maximum number of values, unless they are given. If a number has too many thresholds, some
-        are chosen, which takes less time.
+        Offset in the window, in positions. Positive offsets are to the right. None stands for all
+        offsets: the feature has the value at all positions of all sequences.
+    values : list, default=None
+        Values of the feature. By default, they depend on its kind:
+
+        - for a category, the 20 most frequent ones in X;
+        - for a boolean, False and True;
+        - for a number, those in X if there are at most 50, or else 50 evenly spaced ones from the 5
+          % to the 95 % quantile. The values on both sides of each threshold between them, at which
+          trees change the score, are added. So are 50 evenly spaced values, if the model does not
+          consist of trees alone.
+    n_values : int, default=None
+        Maximum number of values, if ``values`` is None. A small number saves time, but some of the
+        thresholds of a number are then left out. By default, it is 20 for a category, and a number
+        has no limit.
     response : {"probability", "score"}, default="probability"
-        Marginal probabilities, or scores given the predicted labels before each position, as in
-        `contributions`.
-    lengths, groups : optional
-        As in the model's ``predict``.
+        What is averaged:
+
+        - ``"probability"``: the marginal probabilities of the labels;
+        - ``"score"``: their scores given the predicted labels before each position, as in
+          `contributions`.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
     Bunch
-        With these attributes:
+        An object with these attributes:
 
-        - grid_values : array (n_values,);
-        - average : float array (n_values, n_labels);
-        - labels : array (n_labels,);
-        - feature_name : str, with the offset;
-        - is_number : bool, whether the feature is a number;
-        - has_all_steps : bool, whether the values of a number include both sides of each threshold
-          between them, so that straight lines from value to value follow the model. False for
-          windows of other estimators, whose thresholds are not known;
-        - response : str.
+        - ``grid_values`` : array of shape (n_values,). Values of the feature.
+        - ``average`` : float64 array of shape (n_values, n_labels). Mean probability or score of
+          each label for each value.
+        - ``labels`` : array of shape (n_labels,). The labels, sorted.
+        - ``feature_name`` : str. Name of the feature, with its offset.
+        - ``is_number`` : bool. Whether the feature is a number.
+        - ``has_all_steps`` : bool. Whether straight lines from value to value follow the model,
+          because the values of a number include both sides of each threshold between them. It is
+          False for window classifiers that wrap another estimator, whose thresholds are not known.
+        - ``response`` : str. The parameter ``response``.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If the model has neither trees nor weights of a window's attributes, unless the offset is
+        If the model has neither trees nor weights of a window's attributes, unless ``offset`` is
         None.
     ValueError
         If X does not match the training data, the feature, the offset or a value does not exist in
         the model, no sequence reaches to the offset, or a parameter is invalid.
 
+    See Also
+    --------
+    treecrf.plotting.plot_partial_dependence : Draw the result.
+    explain : The effect of all features at one position.
+
     Notes
     -----
-    In a conditional random field, the value changes the scores at all positions, hence
-    probabilities change through transitions too. Discovered features of a
-    `treecrf.FutureFeatureMEMM` keep their values, unless the offset is None.
+    In a conditional random field, the value changes the scores of all positions. Through the
+    transitions, the probabilities at a position depend on these as well.
+
+    The discovered features of a `treecrf.FutureFeatureMEMM` keep their values, unless ``offset`` is
+    None.
 
     References
     ----------
@@ -146,6 +164,8 @@ def partial_dependence(
 
     Examples
     --------
+    The label is 1 if the feature with index 1 exceeds 0.5:
+
     >>> import numpy as np
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import partial_dependence
@@ -153,8 +173,12 @@ def partial_dependence(
     >>> X = [rng.random((20, 2)) for _ in range(30)]
     >>> y = [(table[:, 1] > 0.5).astype(int) for table in X]
     >>> crf = TreeCRF(max_iter=50, early_stopping=False).fit(X, y)
-    >>> partial_dependence(crf, X, 1, values=[0.2, 0.8]).average.round(1).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    >>> found = partial_dependence(crf, X, 1, values=[0.2, 0.8])
+    >>> found.feature_name, found.labels.tolist()
+    ('x1', [0, 1])
+    >>> found.average.round(1)
+    array([[1., 0.],
+           [0., 1.]])
     """
     check_model(model)
     if response not in RESPONSES:

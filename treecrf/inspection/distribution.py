@@ -26,21 +26,33 @@ from treecrf.utils.typing import (
 
 
 class SequenceScores(NamedTuple):
-    """The scores of a sequence, of which those of a label sequence are added.
+    """The scores of a sequence, from `sequence_scores`.
+
+    This is a named tuple. The score of a label sequence is the sum of its entries in ``state`` and
+    ``transitions``.
 
     Attributes
     ----------
-    state : float array of shape (n_positions, n_classes)
-        Scores of labels at positions. Those of first labels include what a model adds at the start.
-    transitions : float array
-        Scores of labels after labels, of shape (n_classes, n_classes) if they are the same at all
-        positions, and otherwise (n_positions - 1, n_classes, n_classes). ``[u, v]`` or ``[t, u,
-        v]`` is for label u at position t and label v at position t + 1. With ``order`` m > 1, the
-        shape is (n_positions - 1, n_classes, ..., n_classes), with an axis for each of the labels
-        at positions t + 1 - m to t + 1 or, if the chain is ``"right-to-left"``, t to t + m. Labels
-        beyond the ends of the sequence do not matter: all entries along their axes are equal.
+    state : float64 array of shape (n_positions, n_classes)
+        Scores of labels at positions. Those of the first label include what the model adds at the
+        start.
+    transitions : float64 array
+        Scores of labels after labels. The shape depends on the model:
+
+        - (n_classes, n_classes), if they are the same at all positions. Entry ``[u, v]`` is for
+          label v after label u.
+        - (n_positions - 1, n_classes, n_classes), if they depend on the position. Entry ``[t, u,
+          v]`` is for label u at position t and label v at position t + 1.
+        - (n_positions - 1, n_classes, ..., n_classes), with ``order`` m > 1. There is an axis for
+          each of the labels at positions t + 1 - m to t + 1, or t to t + m if the chain is
+          ``"right-to-left"``. Labels beyond the ends of the sequence do not matter: all entries
+          along their axes are equal.
     log_partition : float
         log Z, the logarithm of the sum over all label sequences of the exponential of their score.
+
+    See Also
+    --------
+    sequence_scores : Compute the scores.
     """
 
     state: FloatArray
@@ -58,61 +70,72 @@ def sequence_scores(
     lengths: LengthsLike = None,
     groups: GroupsLike = None,
 ) -> list[SequenceScores]:
-    """Return the scores of labels that a model computes, for inference of one's own.
+    """Return the scores of labels that a model computes, for your own inference.
 
-    The score of a label sequence is the sum of its entries in ``state`` and ``transitions``. Minus
-    log Z, it is the log-probability that ``predict_log_likelihood`` returns. The scores are also
-    called potentials, or logits.
+    The score of a label sequence is the sum of its entries in ``state`` and ``transitions``. If you
+    subtract log Z, you get the log-probability that ``predict_log_likelihood`` returns. Such scores
+    are also called potentials or logits.
 
     Parameters
     ----------
     model : fitted classifier
-        With all contexts, not a beam.
+        Any classifier of treecrf without a beam.
     X : list of sequences, or one long table
-        As in ``predict``.
-    allowed, known, init_score, lengths, groups : optional
-        As in ``predict``. Labels that are not allowed have the score minus infinity, as those that
-        the parameter ``transitions`` of the model forbids.
+        Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
+    allowed, known, init_score : optional
+        Possible labels, known labels, and initial scores, as in `treecrf.TreeCRF.predict`. Labels
+        that are not allowed, or that the parameter ``transitions`` of the model forbids, have the
+        score minus infinity.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
     list of SequenceScores
-        A named tuple of arrays for each sequence. Linear models, hidden Markov models, trees with
-        constant transitions and models of order 0 have one matrix of transitions. Other trees add
-        scores to pairs of labels at each position, so that all scores but those of first labels are
-        in ``transitions``. Local models, such as `treecrf.TreeMEMM`, have log-probabilities of
-        labels given the labels before.
+        For each sequence, a named tuple of ``state``, ``transitions``, and ``log_partition``. What
+        they contain depends on the model:
+
+        - Linear models, hidden Markov models, trees with constant transitions, and models of order
+          0 have one matrix of transitions for all positions.
+        - Other trees have scores of pairs of labels at each position. All scores but those of first
+          labels are in ``transitions``.
+        - Local models, such as `treecrf.TreeMEMM`, have log-probabilities of labels given the
+          labels before.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is not a classifier of treecrf, or X does not match the training data.
+        If the model is not a classifier of treecrf, or X does not match the training data.
     ValueError
-        As in ``predict``, and for a model with a beam.
+        If the model has a beam, or as in `treecrf.TreeCRF.predict`.
     MemoryError
         If the scores of all contexts do not fit in memory.
 
     See Also
     --------
     transition_weights : The weights of labels after labels alone.
+    transition_scores : Mean scores of labels after labels.
     sequence_entropy : How uncertain a model is of whole sequences.
 
     Examples
     --------
-    >>> from treecrf import TreeCRF
+    The scores of the label sequence *cvc* add up to its log-probability plus log Z:
+
+    >>> from treecrf import LinearCRF
     >>> from treecrf.inspection import sequence_scores
-    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
-    >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-    >>> scores = sequence_scores(crf, ["nab"])[0]
-    >>> scores.state.shape, scores.transitions.shape
-    ((3, 2), (2, 2, 2))
-    >>> codes = [0, 1, 0]  # the labels "cvc", as indices in crf.classes_
-    >>> path = sum(scores.state[t, v] for t, v in enumerate(codes))
-    >>> path += sum(scores.transitions[t, codes[t], codes[t + 1]] for t in range(2))
+    >>> crf = LinearCRF(window=1).fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+    >>> state, transitions, log_partition = sequence_scores(crf, ["nab"])[0]
+    >>> state.shape, transitions.shape
+    ((3, 2), (2, 2))
+    >>> c, v = 0, 1  # indices in crf.classes_
+    >>> score = state[0, c] + transitions[c, v] + state[1, v] + transitions[v, c] + state[2, c]
     >>> log_p = crf.predict_log_likelihood(["nab"], ["cvc"])[0]
-    >>> bool(abs(path - scores.log_partition - log_p) < 1e-9)
+    >>> bool(abs(score - log_partition - log_p) < 1e-9)
     True
     """
     predictor, masks, sequences = _read(model, X, allowed, known, init_score, lengths, groups)
@@ -166,56 +189,63 @@ def sequence_entropy(
 ) -> FloatArray:
     """Return the entropy of the label sequences: how uncertain a model is of whole sequences.
 
-    It is -sum P(y | X) log P(y | X) over all label sequences y, computed exactly, without listing
-    them. It is at most the sum of the entropies of the labels, since labels depend on each other.
-    To compare sequences of different lengths, divide by the number of positions.
+    The entropy is -sum P(y | X) log P(y | X) over all label sequences y. It is computed exactly,
+    without listing them [1]_. It is at most the sum of the entropies of the single labels, because
+    labels depend on each other. To compare sequences of different lengths, divide by the number of
+    positions.
 
     Parameters
     ----------
     model : fitted classifier
-        With all contexts, not a beam.
+        Any classifier of treecrf without a beam.
     X : list of sequences, or one long table
-        As in ``predict``.
-    allowed, known, init_score, lengths, groups : optional
-        As in ``predict``. With ``allowed`` and ``known``, the probabilities are conditional on the
-        labels being allowed: what remains uncertain if these labels are known.
+        Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
+    allowed, known, init_score : optional
+        Possible labels, known labels, and initial scores, as in `treecrf.TreeCRF.predict`. The
+        entropy is then that of the remaining label sequences, whose probabilities are conditional
+        on these labels.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
-    float array of shape (n_sequences,)
-        In nats: 0 if one label sequence is certain, n log K for n positions of which all K labels
-        are equally likely, and 0 for empty sequences.
+    float64 array of shape (n_sequences,)
+        Entropies in nats. They are 0 if one label sequence is certain and for empty sequences, and
+        n log K if all K labels are equally likely at n positions.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is not a classifier of treecrf, or X does not match the training data.
+        If the model is not a classifier of treecrf, or X does not match the training data.
     ValueError
-        As in ``predict``, and for a model with a beam.
+        If the model has a beam, or as in `treecrf.TreeCRF.predict`.
 
     See Also
     --------
-    sequence_margin : How far the best label sequence is ahead of the next one.
+    sequence_margin : How far the most probable label sequence is ahead of the next one.
 
     References
     ----------
-    G. Mann, A. McCallum, "Efficient computation of entropy gradient for semi-supervised conditional
-    random fields", NAACL 2007.
+    .. [1] G. Mann, A. McCallum, "Efficient computation of entropy gradient for semi-supervised
+       conditional random fields", NAACL 2007.
 
     Examples
     --------
+    The model is less certain of a word with new letters. Known labels reduce the entropy:
+
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import sequence_entropy
     >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
     >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-    >>> entropy = sequence_entropy(crf, ["nab", "axy"])
-    >>> bool(entropy[0] < entropy[1])
-    True
-    >>> given = sequence_entropy(crf, ["axy"], known=[["c", "v", None]])
-    >>> bool(given[0] < entropy[1])
-    True
+    >>> sequence_entropy(crf, ["nab", "axy"]).round(2)
+    array([0.93, 1.58])
+    >>> sequence_entropy(crf, ["axy"], known=[["c", "v", None]]).round(2)
+    array([0.46])
     """
     predictor, masks, sequences = _read(model, X, allowed, known, init_score, lengths, groups)
 
@@ -237,47 +267,53 @@ def sequence_margin(
 ) -> FloatArray:
     """Return how far the most probable label sequence is ahead of the next one.
 
-    It is log P(best | X) - log P(second best | X), the difference of their scores. A small margin
-    means that another label sequence is nearly as probable.
+    The margin is log P(best | X) - log P(second best | X), the difference of their scores. If it is
+    small, another label sequence is nearly as probable.
 
     Parameters
     ----------
     model : fitted classifier
-        Decoded exactly, or in a beam.
+        Any classifier of treecrf. With a beam, only the label sequences that it keeps are compared.
     X : list of sequences, or one long table
-        As in ``predict``.
-    allowed, known, init_score, lengths, groups : optional
-        As in ``predict``.
+        Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
+    allowed, known, init_score : optional
+        Possible labels, known labels, and initial scores, as in `treecrf.TreeCRF.predict`.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
-    float array of shape (n_sequences,)
-        Differences of log-probabilities, at least 0. Infinite where only one label sequence is
-        possible, as for an empty sequence.
+    float64 array of shape (n_sequences,)
+        Differences of log-probabilities in nats, at least 0. They are infinite where only one label
+        sequence is possible, as for an empty sequence.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is not a classifier of treecrf, or X does not match the training data.
+        If the model is not a classifier of treecrf, or X does not match the training data.
     ValueError
-        As in ``predict``.
+        As in `treecrf.TreeCRF.predict`.
 
     See Also
     --------
     sequence_entropy : The entropy of all label sequences.
-    treecrf.TreeCRF.decode : The best label sequences, and their log-probabilities.
+    treecrf.TreeCRF.decode : The best label sequences and their log-probabilities.
 
     Examples
     --------
+    A margin of m means that the best label sequence is exp(m) times as probable as the next one:
+
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import sequence_margin
     >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
     >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-    >>> margin = sequence_margin(crf, ["nab", "axy"])
-    >>> bool(margin[0] > margin[1])
-    True
+    >>> sequence_margin(crf, ["nab", "axy"]).round(2)
+    array([1.59, 1.25])
     """
     predictor, masks, sequences = _read(model, X, allowed, known, init_score, lengths, groups)
     _, log_p = predictor.n_best(sequences, masks, 2)

@@ -31,18 +31,24 @@ from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesL
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributions:
-    """Contributions to the scores of labels at all positions of some sequences.
+    """Contributions to the scores of labels at all positions, from `contributions`.
 
     Attributes
     ----------
-    base_values : float array (n_labels,)
-        Expected score of each label.
-    values : list of float arrays (n_positions, n_labels, n_features), or one array
-        Contributions, for each sequence or for all positions of a long table.
-    feature_names : array of str (n_features,)
-        Such as ``word[-1]`` for the word before the position, ``label[-1]`` for the label before
-        it, and ``outside[-1]`` for the absence of such a position.
-    labels : array (n_labels,)
+    base_values : float64 array of shape (n_labels,)
+        Expected score of each label if no feature and no previous label is known.
+    values : list of float64 arrays of shape (n_positions, n_labels, n_features)
+        Contributions, in an array for each sequence. For a long table, one array of all positions.
+    feature_names : str array of shape (n_features,)
+        Names such as ``word[-1]`` for the word before the position, ``label[-1]`` for the label
+        before it, and ``outside[-1]`` for whether there is no position before it.
+    labels : array of shape (n_labels,)
+        The labels whose scores are explained: all labels of the model, or the chosen one.
+
+    See Also
+    --------
+    contributions : Compute the contributions.
+    Explanation : Contributions at one position.
     """
 
     base_values: np.ndarray
@@ -58,7 +64,11 @@ class Contributions:
 
     @property
     def mean_absolute(self) -> np.ndarray:
-        """Mean absolute contribution of each feature, float array (n_labels, n_features)."""
+        """Mean absolute contribution of each feature to the score of each label.
+
+        A float64 array of shape (n_labels, n_features), averaged over all positions. It measures
+        how important the features are.
+        """
         return np.abs(self._long()).mean(axis=0)
 
     def _long(self) -> np.ndarray:
@@ -78,27 +88,36 @@ def contributions(
 ) -> Contributions:
     """Divide the scores of labels among the features and the previous labels.
 
-    The score of a label at a position, given the previous labels, is the sum of a base value and
-    the contributions, which are Shapley values [1]_. In a conditional random field and in a maximum
-    margin model, scores are summed over the positions of a label sequence. In local models, the
-    scores at a position are normalized to log-probabilities.
+    The score of a label at a position, given the previous labels, is the sum of a base value and of
+    one contribution per feature at each offset of the window and per previous label. The
+    contributions are Shapley values [1]_.
+
+    In a conditional random field and in a maximum margin model, the scores are summed over the
+    positions of a label sequence. In local models, the scores at a position are normalized to
+    log-probabilities; the contributions are those to the scores before.
 
     Parameters
     ----------
     model : fitted classifier
         A classifier with boosted trees, a flat model of one, or a linear model.
     X : list of sequences, or one long table
-        As in the model's ``predict``.
-    y : list of array-likes of shape (n_positions,), or one array-like for a long table, optional
-        Labels of the sequences, for the tests of previous labels; predicted by default.
-    label : str, int or bool, optional
-        If given, only the score of this label is explained, which takes less time and memory.
-    lengths, groups : optional
-        As in the model's ``predict``.
+        Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
+    y : list of array-like of shape (n_positions,), array-like or str, default=None
+        Labels of X, for the contributions of previous labels. By default, these are the predicted
+        labels.
+    label : str, int or bool, default=None
+        Label whose score is explained, which takes less time and memory than all labels. By
+        default, the scores of all labels are explained.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
     Contributions
+        The base values and the contributions to the score of each label at each position.
 
     Raises
     ------
@@ -115,36 +134,40 @@ def contributions(
     See Also
     --------
     explain : The same for one position, with descriptions of the values.
+    permutation_importance : Importance of features for a score of the predictions.
 
     Notes
     -----
     The players are the features at each offset of the window, the ends of the sequence at each
     offset, and the previous label at each lag. The value of a coalition of players is the score if
     only the tests of these players are answered. At all other tests, a position goes to both
-    children, weighted by their relative covers: the fractions of the training examples that went
-    there [2]_. The base value is the value of the empty coalition.
+    children, weighted by their covers: the fractions of the training examples that went there [2]_.
+    The base value is the value of the empty coalition.
 
-    - With ``missing="weighting"``, positions without a value are treated in the same way, hence a
-      missing value contributes only through tests of whether it is missing, and to trees without
-      such tests exactly 0. The model rounds fractions to multiples of 2**-16, so that scores may
-      differ from the sum of contributions by about 1e-5.
-    - With ``missing="surrogate"``, the surrogates of a test answer for the feature that is missing,
-      and this feature gets the contribution. With ``"impute"`` or ``"indicator"``, it is the
-      contribution of the imputed value or of the indicator.
-    - Covers are numbers of training examples, multiplied by their weights, whether steps are of
-      first or second order. `export_text` prints them as fractions. For a test whose value was
-      missing in some examples, only the others count. In a conditional random field, examples are
-      positions in all contexts of previous labels, so the base value is a mean over all previous
-      labels and not over those that are likely. On samples, the numbers are estimates, and in
-      second-order boosting they disregard the weights. Models saved by early versions keep theirs.
-    - For linear models and linear starts, the contribution of a feature is the sum of its
-      attributes, multiplied by their weights, and the base value is the score where all attributes
-      are 0. Weights of previous labels, and constant transitions, are relative to their
-      mean over the previous labels. A weight of an attribute that depends on the previous label
-      is divided equally, as far as it differs from that mean.
-    - Labels that the parameter ``transitions`` forbids have scores as if they were allowed.
-    - Scores passed as ``init_score`` are not part of a model, nor of the contributions. Pass the
-      labels predicted with these scores as ``y``.
+    - **Missing values.** With ``missing="weighting"``, a position without a value goes to both
+      children as well. A missing value therefore contributes only through tests of whether it is
+      missing, and exactly 0 to trees without such tests. With ``"surrogate"``, a feature gets the
+      contribution even if surrogates of its tests answer. With ``"impute"`` or ``"indicator"``, the
+      imputed value or the indicator contributes.
+    - **Rounding.** The model rounds the fractions of positions without a value to multiples of
+      2**-16. Scores may therefore differ from the sum of the contributions by about 1e-5.
+    - **Covers** are numbers of training examples times their weights, in steps of first and of
+      second order. `export_text` prints them as fractions. Examples in which the value of a test
+      was missing do not count. On samples (``sampling``), covers are estimates, and in second-order
+      boosting they disregard the weights. Models that were saved by early versions keep their
+      covers.
+    - **Previous labels.** The examples of a conditional random field are positions in all contexts
+      of previous labels. The base value is therefore a mean over all previous labels, not only over
+      the likely ones.
+    - **Linear models and linear starts.** A feature contributes the sum of its attributes times
+      their weights, and the base value is the score if all attributes are 0. Weights of previous
+      labels and constant transitions are relative to their mean over the previous labels. If the
+      weight of an attribute depends on the previous label, the deviation from that mean is divided
+      equally between the two.
+    - **Forbidden labels.** Labels that the parameter ``transitions`` forbids have scores as if they
+      were allowed.
+    - **Initial scores** that were passed as ``init_score`` are not included. Pass the labels that
+      were predicted with them as ``y``.
 
     References
     ----------
@@ -163,10 +186,18 @@ def contributions(
     >>> found = contributions(crf, X)
     >>> found
     Contributions(18 positions, 2 labels, 5 features)
-    >>> found.feature_names.tolist()
-    ['symbol[-1]', 'symbol[0]', 'outside[-1]', 'outside[+1]', 'label[-1]']
     >>> found.values[0].shape
     (6, 2, 5)
+
+    The importance of each feature for the label *v*, the second one:
+
+    >>> for name, value in zip(found.feature_names, found.mean_absolute[1]):
+    ...     print(f"{name:11}  {value:.2f}")
+    symbol[-1]   0.36
+    symbol[0]    0.00
+    outside[-1]  0.00
+    outside[+1]  0.01
+    label[-1]    0.68
     """
     explainer = ScoreExplainer.of(model, label)
     data = CheckedData.of(model, X, y, lengths, groups)
@@ -315,22 +346,43 @@ N_SHOWN = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Contributions to the scores of labels at one position.
+    """Contributions to the scores of labels at one position, from `explain`.
+
+    ``print(explanation)`` lists the strongest contributions to the score of ``label``.
 
     Attributes
     ----------
-    base_values : float array (n_labels,)
-        Expected score of each label.
-    values : float array (n_labels, n_features)
+    base_values : float64 array of shape (n_labels,)
+        Expected score of each label if no feature and no previous label is known.
+    values : float64 array of shape (n_labels, n_features)
         Contributions to the score of each label.
-    feature_names : array of str (n_features,)
-        Names, as in `Contributions`.
-    descriptions : array of str (n_features,)
+    feature_names : str array of shape (n_features,)
+        Names of the features at the offsets of the window and of the previous labels, as in
+        `Contributions`.
+    descriptions : str array of shape (n_features,)
         Names with the values at this position, such as ``word[-1] = 'the'``.
-    labels : array (n_labels,)
+    labels : array of shape (n_labels,)
+        The labels whose scores are explained: all labels of the model, or the chosen one.
     label : str, int or bool
-        The chosen label; by default, the predicted or given label of the position.
+        The chosen label. If none was chosen, the given or else the predicted label of the position.
     position : int
+        The position in the sequence, or the row of the long table, counted from 0.
+
+    See Also
+    --------
+    explain : Explain the scores at a position.
+    treecrf.plotting.plot_explanation : Draw an explanation as a waterfall.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> from treecrf.inspection import explain
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
+    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
+    >>> explanation = explain(crf, "nab", 1)
+    >>> explanation.label, explanation.labels.tolist(), explanation.scores.round(2).tolist()
+    ('v', ['c', 'v'], [-0.53, 1.4])
     """
 
     base_values: np.ndarray
@@ -343,7 +395,10 @@ class Explanation:
 
     @property
     def scores(self) -> np.ndarray:
-        """Score of each label, the sum of its base value and its contributions."""
+        """Score of each label: the sum of its base value and its contributions.
+
+        A float64 array of shape (n_labels,).
+        """
         return self.base_values + self.values.sum(axis=1)
 
     def strongest(self, label: Any = None, n: int = N_SHOWN) -> list[tuple[str, float]]:
@@ -351,20 +406,28 @@ class Explanation:
 
         Parameters
         ----------
-        label : str, int or bool, optional
-            Label whose score is explained; by default, the label of the position.
+        label : str, int or bool, default=None
+            Label whose score is explained. By default, this is the label of the position.
         n : int, default=10
             Maximum number of contributions.
 
         Returns
         -------
         list of (str, float)
-            Descriptions and contributions, the strongest first.
+            Descriptions and contributions other than 0, the strongest first.
 
         Raises
         ------
         ValueError
-            If there is no such label.
+            If the label is not among those explained.
+
+        Examples
+        --------
+        >>> from treecrf import LinearCRF
+        >>> from treecrf.inspection import explain
+        >>> crf = LinearCRF(window=1).fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)
+        >>> [(name, round(value, 2)) for name, value in explain(crf, "nab", 1).strongest(n=2)]
+        [("label[-1] = 'c'", 0.51), ("symbol[0] = 'a'", 0.39)]
         """
         if label is None:
             label = self.label
@@ -373,14 +436,29 @@ class Explanation:
         return [(self.descriptions[j], float(values[j])) for j in chosen if values[j]]
 
     def to_pandas(self) -> Any:
-        """Return a pandas data frame with a row for each feature and a column for each label.
+        """Return the explanation as a pandas data frame.
 
-        The first row is the base value.
+        Returns
+        -------
+        pandas.DataFrame
+            A column for each label. The first row is the base value, and each of the others the
+            contribution of a feature, whose description is the index.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> from treecrf import LinearCRF
+        >>> from treecrf.inspection import explain
+        >>> crf = LinearCRF(window=1).fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)
+        >>> explain(crf, "nab", 1).to_pandas().round(2).head(3)
+                             c     v
+        base value       -0.09  0.09
+        symbol[-1] = 'n' -0.16  0.16
+        symbol[0] = 'a'  -0.39  0.39
         """
         try:
             import pandas as pd
@@ -419,30 +497,36 @@ def explain(
 ) -> Explanation:
     """Explain the scores of the labels at one position of a sequence.
 
-    The score of a label, given the previous labels, is the sum of a base value and of contributions
-    of the features at each offset of the window and of each previous label. The contributions are
-    Shapley values; see `contributions` for their definition.
+    The score of a label, given the previous labels, is the sum of a base value and of one
+    contribution per feature at each offset of the window and per previous label. The contributions
+    are Shapley values. The notes of `contributions` define them and name the source.
 
     Parameters
     ----------
     model : fitted classifier
         A classifier with boosted trees, a flat model of one, or a linear model.
     x : sequence or long table
-        One sequence, in a form that the model accepts, or a long table as in the model's
-        ``predict``.
+        One sequence, in a form that the model accepts. Or a long table, as in
+        `treecrf.TreeCRF.predict`.
     position : int
-        Position in the sequence, or row of the long table; negative numbers count from the end.
-    y : array-like of shape (n_positions,) or str, optional
-        Labels of all positions, or the name of the data frame column with them, for the tests of
-        previous labels; predicted by default.
-    label : str, int or bool, optional
-        If given, only the score of this label is explained.
-    lengths, groups : optional
-        As in the model's ``predict``.
+        Position in the sequence, or row of the long table, from 0. Negative numbers count from the
+        end.
+    y : array-like of shape (n_positions,) or str, default=None
+        Labels of all positions, for the contributions of previous labels, or the name of the data
+        frame column that holds them. By default, these are the predicted labels.
+    label : str, int or bool, default=None
+        Label whose score is explained. By default, the scores of all labels are explained.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if x is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if x is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
     Explanation
+        The base values and the contributions. Printed, it lists the strongest contributions to the
+        score of the label of the position.
 
     Raises
     ------
@@ -451,13 +535,13 @@ def explain(
     TypeError
         If the scores of the model are not sums of trees or of weights of a window's attributes.
     ValueError
-        If x does not match the training data, y does not match x, or the position or the label does
-        not exist.
+        If x does not match the training data, y does not match x, the position or the label does
+        not exist, or the model has more than 255 labels.
 
     See Also
     --------
     contributions : The same for all positions of many sequences.
-    treecrf.plotting.plot_explanation : Plot an explanation.
+    treecrf.plotting.plot_explanation : Draw an explanation as a waterfall.
 
     Examples
     --------

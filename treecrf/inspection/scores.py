@@ -28,21 +28,37 @@ from treecrf.utils.validation import check_positive
 
 @dataclass(frozen=True)
 class Weight:
-    """A weight of a linear model.
+    """A weight of a linear model, from `strongest_weights`.
+
+    ``str(weight)`` describes the weight in one line.
 
     Attributes
     ----------
     label : str, int or bool
+        The label whose score changes.
     value : float
-        The weight, which is added to the score of the label, multiplied by the value of the
-        attribute.
+        The weight. Multiplied by the value of the attribute, it is added to the score of the label.
     condition : str
-        The attribute, and the label before.
+        When the weight applies: the label before, the attribute, or both.
     attribute : str or None
-        One of ``get_attribute_names()``; None for weights of labels after labels.
+        Name of the attribute, as in ``get_attribute_names()`` of the model. None for weights of
+        labels after labels.
     labels_before : tuple of length 1
-        The label before, in a tuple; ``(None,)`` within it stands for the start of a sequence, and
-        None instead of a tuple for any label, as in `Rule`.
+        A tuple of the label before, as in `Rule`. It is ``((None,),)`` for the start of a sequence,
+        and ``(None,)`` for any label.
+
+    See Also
+    --------
+    strongest_weights : Find the strongest weights of a model.
+
+    Examples
+    --------
+    >>> from treecrf import LinearCRF
+    >>> from treecrf.inspection import strongest_weights
+    >>> crf = LinearCRF().fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)
+    >>> weight = strongest_weights(crf, label="v")[0]
+    >>> round(weight.value, 3), weight.condition, weight.labels_before
+    (0.779, "label[-1] is 'c'", (('c',),))
     """
 
     label: Any
@@ -61,33 +77,39 @@ def strongest_weights(model: Any, n_weights: int = 20, *, label: Any = None) -> 
     Parameters
     ----------
     model : fitted classifier
-        A linear model: `treecrf.LinearCRF`, `treecrf.StructuredPerceptron`,
-        `treecrf.StructuredSVM` with the linear kernel, or `treecrf.SequenceBoostingClassifier`.
-        For trees with a linear start, pass ``model.init_``.
+        A linear model: `treecrf.LinearCRF`, `treecrf.StructuredPerceptron`, `treecrf.StructuredSVM`
+        with the linear kernel, or `treecrf.SequenceBoostingClassifier`. For trees with a linear
+        start, pass ``model.init_``.
     n_weights : int, default=20
         Maximum number of weights.
-    label : str, int or bool, optional
-        If given, only weights for this label.
+    label : str, int or bool, default=None
+        Label of the weights. By default, weights of all labels are returned.
 
     Returns
     -------
     list of Weight
-        Weights other than 0 by decreasing absolute value. They are weights of attributes, of labels
-        after labels, and of labels at first positions. Weights of numbers depend on their units.
+        Weights other than 0, by decreasing absolute value. They are weights of attributes, of
+        labels after labels, and of labels at first positions.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If the model has no weights.
+        If the model is not linear, or has no weights.
     ValueError
-        If it has no such label, or ``n_weights`` is not a positive integer.
+        If the model has no such label, or ``n_weights`` is not a positive integer.
 
     See Also
     --------
     strongest_rules : The same for boosted trees.
-    transition_weights : All weights of labels after labels.
+    transition_weights : All weights of labels after labels, as arrays.
+    treecrf.plotting.plot_weights : Draw weights as bars.
+
+    Notes
+    -----
+    Weights of numbers refer to standardized values and can be compared with each other. With
+    ``standardize=False``, they depend on the units of the numbers.
 
     Examples
     --------
@@ -157,20 +179,20 @@ def transition_weights(model: Any) -> Bunch:
     Parameters
     ----------
     model : fitted classifier
-        A linear model, or a `treecrf.TreeCRF` with constant transitions.
+        A linear model without transition features, or a `treecrf.TreeCRF` with constant transitions
+        (``constant_transitions_`` is True).
 
     Returns
     -------
     Bunch
-        With the attributes of the result of `transition_scores`, which this is for a position where
-        all other scores are 0:
+        An object with the attributes of the result of `transition_scores`:
 
-        - scores : float array with ``order + 1`` axes of length n_classes. Entry ``[u, v]`` is for
-          label v after u; with order 2, ``[w, u, v]`` is for v after u after w; minus infinity for
-          labels that the parameter ``transitions`` forbids;
-        - start : float array (n_classes,), for labels at first positions;
-        - backward : bool, always False;
-        - labels : array (n_classes,).
+        - ``scores`` : float64 array with ``order + 1`` axes of length n_classes. Entry ``[u, v]``
+          is the weight of label v after label u. With order 2, ``[w, u, v]`` is that of v after u
+          after w. It is minus infinity for labels that the parameter ``transitions`` forbids.
+        - ``start`` : float64 array of shape (n_classes,). Weights of labels at first positions.
+        - ``backward`` : bool. Always False: the models run from left to right.
+        - ``labels`` : array of shape (n_classes,). The labels, sorted.
 
     Raises
     ------
@@ -181,16 +203,23 @@ def transition_weights(model: Any) -> Bunch:
 
     See Also
     --------
-    treecrf.plotting.plot_transition_scores : Plots the result.
+    transition_scores : Mean scores of labels after labels, for any model.
+    strongest_weights : The strongest weights of a linear model, including those of attributes.
+    treecrf.plotting.plot_transition_scores : Draw the result.
 
     Examples
     --------
+    The label *y* never precedes *x*:
+
     >>> from treecrf import LinearCRF
     >>> from treecrf.inspection import transition_weights
-    >>> crf = LinearCRF().fit(["aabb", "ab"], ["xxyy", "xy"])
+    >>> crf = LinearCRF().fit(["aabb", "ab"] * 5, ["xxyy", "xy"] * 5)
     >>> found = transition_weights(crf)
-    >>> found.scores.shape, found.start.shape
-    ((2, 2), (2,))
+    >>> found.labels.tolist()
+    ['x', 'y']
+    >>> x_to_y, y_to_x = found.scores[0, 1], found.scores[1, 0]
+    >>> round(float(x_to_y), 1), round(float(y_to_x), 1)
+    (0.4, -0.4)
     """
     check_model(model)
     tables = _transition_tables(model)
@@ -246,33 +275,40 @@ MAX_BYTES = 1 << 26
 def transition_scores(
     model: Any, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
 ) -> Bunch:
-    """Compute the mean score of each label after each previous label over the positions of X.
+    """Compute the mean score of each label after each previous label.
 
-    Scores are the inputs of inference: sums of trees in a conditional random field, joint
-    log-probabilities of label and symbol in a hidden Markov model, and log-probabilities of labels
-    in all other models. They depend on the input; this function averages them.
+    The scores are those from which the model computes probabilities: sums of trees in a conditional
+    random field, joint log-probabilities of label and symbol in a hidden Markov model, and
+    log-probabilities of labels in local models. They depend on the input, so this function averages
+    them over the positions of X.
 
     Parameters
     ----------
     model : fitted classifier
-    X : list of sequences, or one long table of all
-    lengths, groups : optional
-        As in the model's ``predict``.
+        Any classifier of treecrf.
+    X : list of sequences, or one long table
+        Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
     Bunch
-        With these attributes:
+        An object with these attributes:
 
-        - scores : float array with ``order + 1`` axes of length n_classes. Entry ``[u, v]`` is for
-          label v after u; with order 2, ``[w, u, v]`` is for v after u after w, and so on; with
-          order 0, ``[v]``. The mean is over the positions with at least ``order`` preceding labels
-          at which v is allowed; minus infinity if there are none;
-        - start : float array (n_classes,), the mean at first positions, which have no previous
-          label; NaN with order 0;
-        - backward : bool, whether the model processes sequences from right to left; "after" then
-          means "to the left of", and first positions are the last ones;
-        - labels : array (n_classes,).
+        - ``scores`` : float64 array with ``order + 1`` axes of length n_classes. Entry ``[u, v]``
+          is the mean score of label v after label u. With order 2, ``[w, u, v]`` is that of v after
+          u after w, and so on; with order 0, ``[v]`` is that of v. The mean is over the positions
+          that have at least ``order`` preceding labels and at which v is allowed. It is minus
+          infinity if there are none.
+        - ``start`` : float64 array of shape (n_classes,). The mean score at first positions, which
+          have no previous label. NaN with order 0.
+        - ``backward`` : bool. Whether the model runs from right to left. "After" then means "to the
+          left of", and first positions are the last ones.
+        - ``labels`` : array of shape (n_classes,). The labels, sorted.
 
     Raises
     ------
@@ -282,20 +318,28 @@ def transition_scores(
         If X does not match the training data, no sequence is longer than the order, or a model with
         a beam has too many contexts to score them all.
 
+    See Also
+    --------
+    transition_weights : The scores of models in which they do not depend on the input.
+    sequence_scores : All scores of each sequence.
+    treecrf.plotting.plot_transition_scores : Draw the result.
+
     Notes
     -----
-    The distribution of a conditional random field does not change if a constant is added to all
-    scores after label u and subtracted from all scores of u at the previous position.
-    ``scores - scores.mean(0) - scores.mean(1)[:, None] + scores.mean()`` removes such constants and
-    shows which labels attract each other.
+    The scores of a conditional random field are not unique. Its probabilities do not change if a
+    constant is added to all scores after label u and subtracted from all scores of u at the
+    previous position. ``scores - scores.mean(0) - scores.mean(1)[:, None] + scores.mean()`` removes
+    such constants, and shows which labels attract each other.
 
     Examples
     --------
-    >>> from treecrf import HMMClassifier
+    >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import transition_scores
-    >>> found = transition_scores(HMMClassifier().fit(["aab", "bbb"], ["xxy", "yyy"]), ["ab"])
-    >>> found.scores.shape, found.start.shape
-    ((2, 2), (2,))
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> crf = TreeCRF(max_iter=5, l2_regularization=1.0).fit(X, y)
+    >>> found = transition_scores(crf, X)
+    >>> found.labels.tolist(), found.scores.round(1).tolist()
+    (['c', 'v'], [[-0.7, 0.6], [0.1, -0.7]])
     """
     check_model(model)
     sequences = CheckedData.of(model, X, None, lengths, groups).chain_sequences()
@@ -370,37 +414,52 @@ def likelihood_curve(
     lengths: LengthsLike = None,
     groups: GroupsLike = None,
 ) -> Bunch:
-    """Return the mean log-likelihood per position, or another objective, by iteration.
+    """Return the mean log-likelihood per position, or another objective, after each iteration.
 
     Parameters
     ----------
     model : fitted classifier
         A classifier with boosted trees.
-    X, y : sequences and their labels, optional
+    X : list of sequences, or one long table, default=None
         Further data to score after each iteration.
-    lengths, groups : optional
-        As in the model's ``score``.
+    y : list of array-like of shape (n_positions,), array-like or str, default=None
+        True labels of X. X and y are given together, or not at all.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
     Bunch
-        With these attributes:
+        An object with these attributes:
 
-        - objective : str, the objective of training, ``"log"`` for models without a choice, and
-          ``"custom"`` for a function;
-        - iterations : int array (n_iter + 1,), starting from 0, before the first iteration;
-        - train : float array (n_iter + 1,), ``train_score_``;
-        - validation : float array (n_iter + 1,), ``validation_score_``, or None without validation
-          data;
-        - given : float array (n_iter + 1,), the objective for X and y, or None without them; the
-          first entry belongs to the linear start, or to scores of 0.
+        - ``objective`` : str. The objective of training: ``"log"`` for models without a choice, and
+          ``"custom"`` for a function.
+        - ``iterations`` : int64 array of shape (n_iter + 1,). Numbers of iterations, from 0 before
+          the first one.
+        - ``train`` : float64 array of shape (n_iter + 1,). The objective on the training data,
+          ``train_score_``.
+        - ``validation`` : float64 array of shape (n_iter + 1,) or None. The score of the validation
+          data, ``validation_score_``. None without such data.
+        - ``given`` : float64 array of shape (n_iter + 1,) or None. The objective per position for X
+          and y. None without them.
+
+        Logarithms are natural, so log-likelihoods are in nats. The first entry of each array is
+        that of the linear start, or of scores of 0.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     ValueError, TypeError
-        If the model has no trees, X does not match the training data, or y does not match X.
+        If the model has no trees, only one of X and y is given, X does not match the training data,
+        or y does not match X.
+
+    See Also
+    --------
+    treecrf.plotting.plot_likelihood : Draw the result.
 
     Examples
     --------
@@ -411,8 +470,8 @@ def likelihood_curve(
     >>> curve = likelihood_curve(crf, X[2:], y[2:])
     >>> curve.iterations.tolist(), curve.validation
     ([0, 1, 2, 3, 4, 5], None)
-    >>> bool(curve.given[5] > curve.given[1])
-    True
+    >>> curve.given.round(2).tolist()
+    [-0.69, -0.36, -0.21, -0.14, -0.09, -0.07]
     """
     FittedTrees.of(model)
     if (X is None) != (y is None):

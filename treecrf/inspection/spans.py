@@ -24,26 +24,36 @@ from treecrf.utils.typing import GroupsLike, LabelsLike, LengthsLike, SequencesL
 
 
 class Span(NamedTuple):
-    """A span of a label sequence.
+    """A span of labels and its probabilities, from `find_spans`.
+
+    This is a named tuple, so ``pandas.DataFrame(spans)`` makes a table of a list of spans.
 
     Attributes
     ----------
     sequence : int or group
-        Index of the sequence, or its group in a long table with groups.
-    start, end : int
-        Positions in the sequence: the first one, and the one after the last.
+        Index of the sequence. For a long table with ``groups``, its group.
+    start : int
+        First position in the sequence, from 0.
+    end : int
+        Position after the last one, so that the span has ``end - start`` positions.
     label : str, int or bool
-        The label, or the type of the span, such as PER for B-PER I-PER.
+        The label. With prefixes, it is the type of the span, such as PER for B-PER I-PER.
     probability : float
-        Probability of a span with this start, end and label, whatever the labels of its positions:
-        a model without ``transitions`` may take both B-PER I-PER and I-PER I-PER for it.
+        Probability that there is a span with this start, end and label, whatever the labels of its
+        positions. A model without ``transitions`` may take both B-PER I-PER and I-PER I-PER for it.
     mean_probability : float
-        Mean of the probabilities of the labels of the single positions.
-    first, last : object
-        Times or index values of the first and the last position.
+        Mean of the marginal probabilities of the labels at the single positions.
+    first : object
+        Time or index value of the first position (see the parameter ``times`` of `find_spans`).
+    last : object
+        Time or index value of the last position.
     labels_probability : float
-        Probability of this span with exactly these labels of its positions; at most
+        Probability of a span with exactly these labels at its positions. It is at most
         ``probability``, and equal to it for runs of equal labels.
+
+    See Also
+    --------
+    find_spans : Find the spans in labels.
     """
 
     sequence: Any
@@ -69,47 +79,58 @@ def find_spans(
 ) -> list[Span]:
     """Find the spans in predicted or given labels, and their probabilities.
 
+    A span is a run of equal labels, or of labels of a tagging scheme such as B-PER I-PER.
+
     Parameters
     ----------
     model : fitted classifier
+        Any classifier of treecrf, which provides the probabilities.
     X : list of sequences, or one long table
-        As in the model's ``predict``.
-    labels : list of array-like of shape (n_positions,), array-like or str, optional
-        The labels to read, in the form of the model's predictions; the predictions by default.
-    prefixes : bool, optional
-        Whether the labels are those of a tagging scheme: O, or a prefix B, I, E, S, L or U and the
-        type of a span. A span then also begins at a B, S or U, and ends at an E, L, S or U, as in
-        `treecrf.metrics.span_f1_score` without a scheme, and O is outside of spans. If False, each
-        run of equal labels is a span. By default True if all labels of the model are O or have a
-        prefix and a type, such as B-PER.
-    times : str, array-like of shape (n_positions,), or list of them, optional
-        Times of the positions, or the name of the data frame column that holds them. By default the
-        index of pandas data frames, and otherwise positions in the sequence, or in the long table.
-    lengths, groups : optional
-        As in the model's ``predict``.
+        Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
+    labels : list of array-like of shape (n_positions,), array-like or str, default=None
+        The labels in which to find spans, in the form of the model's predictions, or the name of
+        the data frame column that holds them. By default, these are the predictions.
+    prefixes : bool, default=None
+        How labels are read:
+
+        - True: as tags, which are O, outside of spans, or a prefix B, I, E, S, L or U and the type
+          of a span. A span begins where the type changes, or at a B, S or U. It ends after an E, L,
+          S or U. `treecrf.metrics.span_f1_score` without a scheme reads labels in the same way.
+        - False: each run of equal labels is a span.
+        - None: as tags if all labels of the model are O or have a prefix and a type, such as B-PER.
+    times : str, array-like of shape (n_positions,), or list of them, default=None
+        Times of the positions, or the name of the data frame column that holds them. By default,
+        these are the index values of pandas data frames. For other data, they are the positions in
+        the sequence, or in the long table.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
 
     Returns
     -------
     list of Span
-        The spans of all sequences, in order; ``pandas.DataFrame(spans)`` is their table.
+        The spans of all sequences, in order.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     ValueError, TypeError
-        If X does not match the training data, or the labels or times do not match X.
+        If X does not match the training data, or the labels or the times do not match X, or
+        ``prefixes=True`` and a label is not a tag.
 
     See Also
     --------
-    treecrf.plotting.highlight_text : A text in which spans have colors.
+    treecrf.plotting.highlight_text : Show the spans of a text in colors.
+    treecrf.metrics.span_f1_score : Compare predicted spans with true ones.
 
     Notes
     -----
-    The probability of a span is the ratio of two sums over label sequences: of those that contain
-    a span with its start, end and label, and of all. The probability of its labels counts only
-    those that have the same labels there as well. If ``order`` is greater than 1, the time grows
-    with the number of spans times the length of their sequence.
+    The probability of a span is the sum of the probabilities of all label sequences that contain a
+    span with its start, end and label. If ``order`` is greater than 1, the time grows with the
+    number of spans times the length of their sequence.
 
     Examples
     --------
