@@ -258,11 +258,28 @@ def test_drift_is_large_where_values_moved():
     assert [row["name"] for row in rows] == ["x1", "x2", "x0"]
     assert rows[0]["distance"] > 0.8 and rows[2]["distance"] == 0
     assert rows[1]["missing"] == [0, 0.1]
-    # Every second sequence of the training data against the others.
-    halves = [np.concatenate(X[k::2])[:, 1] for k in (0, 1)]
-    assert rows[0]["within"] == pytest.approx(ks_2samp(*halves).statistic)
+    old, moved = np.concatenate(X), np.concatenate(new)
+    for row in rows:
+        j = int(row["name"][1:])
+        pair = old[:, j], moved[~np.isnan(moved[:, j]), j]
+        assert row["distance"] == pytest.approx(ks_2samp(*pair).statistic)
+        # With five sequences, ten splits miss few of the pairs.
+        halves = [
+            ks_2samp(np.concatenate([X[i], X[k]])[:, j], np.delete(X, [i, k], 0)[..., j].ravel())
+            for i, k in itertools.combinations(range(5), 2)
+        ]
+        found = [pytest.approx(half.statistic) for half in halves]
+        assert row["within"] in found and row["within"] > np.median([h.statistic for h in halves])
     alone = contents_of(report(crf, new, X_train=X[:1], n_explained=0))["training"]["drift"]
     assert {row["within"] for row in alone} == {None}
+
+
+def test_drift_of_symbols_is_half_the_difference_of_frequencies(trained):
+    training = contents_of(report(trained, ["aabb", "aacc"], X_train=["aaab", "aaab"]))["training"]
+    (row,) = training["drift"]
+    # a: 6/8 and 4/8, b: 2/8 and 2/8, c: 0 and 2/8.
+    assert row["distance"] == pytest.approx(0.25)
+    assert row["within"] == 0 and row["medians"] is None
 
 
 def test_a_single_sequence_has_no_intervals(trained):

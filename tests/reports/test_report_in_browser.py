@@ -146,6 +146,30 @@ def test_keys_step_and_zoom(browser, pages):
     assert browser.get_log("browser") == []
 
 
+def test_sections_say_what_to_conclude(browser, pages):
+    opened(browser, pages["numbers"])
+    confusion = np.array(browser.execute_script("return data.evaluation.confusion"))
+    labels = browser.execute_script("return labels")
+    n = confusion.sum()
+    accuracy = 100 * np.trace(confusion) / n
+    common = confusion.sum(axis=1)
+    summary = text_of(browser, "#summary")
+    assert f"The model labels {accuracy:.1f} % of the positions correctly." in summary
+    assert f"Always choosing {labels[common.argmax()]}, the most frequent label," in summary
+    assert f"would be correct at {100 * common.max() / n:.1f} %." in summary
+    errors = confusion - np.diag(np.diag(confusion))
+    i, j = np.unravel_index(errors.argmax(), errors.shape)
+    worst = f"{labels[i]} taken for {labels[j]} ({errors[i, j]} of {common[i]} positions)"
+    assert worst in text_of(browser, "#labels")
+    difference = browser.execute_script("return data.comparison.differences[0].value")
+    comparison = text_of(browser, "#comparison")
+    assert f"{abs(100 * difference):.2f} percentage points" in comparison
+    assert ("higher" if difference > 0 else "lower") in comparison
+    assert "No column differs clearly" in text_of(browser, "#drift")
+    opened(browser, pages["unlabeled"])
+    assert "There are no true labels" in text_of(browser, "#summary")
+
+
 def test_a_click_chooses_a_sequence(browser, pages):
     opened(browser, pages["numbers"])
     items = browser.find_elements("css selector", ".list button")

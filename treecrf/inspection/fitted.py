@@ -44,7 +44,8 @@ def check_model(model: Any, name: str = "model") -> None:
     if not isinstance(model, SequenceClassifier):
         raise TypeError(
             f"{name} is of type {type(model).__name__}; expected a fitted classifier of treecrf, "
-            "such as TreeCRF. For a pipeline, pass its last step and transformed data"
+            "such as TreeCRF. Pass the last step of a pipeline with transformed data, "
+            "best_estimator_ of a search, or estimator_ of crfsuite.CRF"
         )
     check_is_fitted(model, "classes_")
 

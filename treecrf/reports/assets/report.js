@@ -1023,7 +1023,7 @@ function showDrift() {
     table(["column", "distance", "within training", "median", "missing values"], rows),
     note("Distance of the values here from those of the training data: 0 is the same distribution, 1 no overlap. For numbers, it is the " +
       "largest difference of the two distribution functions (Kolmogorov–Smirnov); for categories, half of the sum of the differences of " +
-      "their frequencies. “Within training” is the distance of one half of the training sequences from the other half, for comparison. A " +
+      "their frequencies. “Within training” is the largest distance between two halves of the training sequences, in ten random splits. A " +
       "column counts as changed above 0.1 and twice that distance, or if its share of missing values changed by 10 percentage points. " +
       "Arrows lead from the training data to these data."));
 }
