@@ -5,8 +5,8 @@ Why a position has its label
 Divide the score of a label exactly among the inputs that it came from.
 
 The score of a label is a sum over trees, which test the features in a window and the previous
-label. `treecrf.inspection.explain` divides a score among these inputs, exactly. This example
-explains the predictions for an oven that is watched by sensors, first at single minutes, then on
+label. `treecrf.inspection.explain` divides a score among these inputs, exactly. In this example,
+you explain the predictions for an oven that is watched by sensors, first at single minutes, then on
 average.
 
 The oven is *heating* if it draws power and gets warmer. In a state of *fault*, it draws power and
@@ -95,8 +95,11 @@ print(explanation)
 # %%
 # The base value is the expected score if nothing is known about the window and the previous label.
 # Each contribution is the change of the expected score when a value becomes known, averaged over
-# all orders in which the values may become known. The same as a waterfall; the lower plot shows why
-# the minute is a fault rather than heating, by the difference between the two scores.
+# all orders in which the values may become known.
+#
+# A waterfall shows the same numbers. The lower plot explains the difference between two scores: why
+# the minute is a fault rather than heating. What matters most for the difference is the falling
+# temperature.
 figure, axes = plt.subplots(2, 1, figsize=(7, 5.6), layout="constrained")
 plot_explanation(explanation, max_features=6, ax=axes[0])
 plot_explanation(explanation, against="heating", max_features=6, ax=axes[1])
@@ -121,7 +124,8 @@ plt.show()
 # All minutes
 # -----------
 # `treecrf.inspection.contributions` explains all positions of many sequences. The mean absolute
-# contribution is a measure of importance for each label.
+# contribution of an input measures its importance for each label. The power of the same minute and
+# the previous label matter the most, the humidity does not.
 found = contributions(model, X_test)
 print(found)
 
@@ -129,8 +133,9 @@ strength = found.mean_absolute
 order = np.argsort(strength.sum(axis=0))[-10:]
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 left = np.zeros(len(order))
-for label, row in zip(found.labels, strength, strict=True):
-    ax.barh(found.feature_names[order], row[order], left=left, label=label)
+for label, row, hatch in zip(found.labels, strength, ("", "", "..."), strict=True):
+    style = {"label": label, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+    ax.barh(found.feature_names[order], row[order], left=left, **style)
     left += row[order]
 ax.set_xlabel("mean absolute contribution")
 ax.legend(title="label", frameon=False)
@@ -167,8 +172,8 @@ plt.show()
 # %%
 # A linear model
 # --------------
-# The weights of a linear model are easier to read, but it adds up the evidence of power and of
-# temperature and cannot combine them. Its explanations have the same form.
+# A linear model adds up the evidence of power and of temperature, and cannot combine them. Here, it
+# is almost as accurate, and its weights are easier to read. Its explanations have the same form.
 linear = LinearCRF(window=1).fit(X, y)
 print(f"{linear.score(X_test, y_test):.1%} of the labels are correct")
 print(explain(linear, x, minute))

@@ -4,12 +4,12 @@ The whole family on one problem
 
 The tree-based learners and a hidden Markov model, where labels depend on later positions.
 
-This example compares the tree-based learners and the hidden Markov model on labels that depend on
-later positions. Each position has eight features, six of which matter. Its label is 1 if at least
-four of the six are true, *or* if at most one of them is true at one of the next six positions. All
-models use a single position as input, unless the table states otherwise, so information about later
-positions must come from the labels. The problem is taken from Hao's dissertation (2009, section
-5.4.1), where it is called OR.
+In this example, you compare the tree-based learners and the hidden Markov model on labels that
+depend on later positions. Each position has eight features, and six of them matter. Its label is 1
+if at least four of the six are true, *or* if at most one of them is true at one of the next six
+positions. All models use a single position as input, unless the table states otherwise, so
+information about later positions must come from the labels. The problem comes from Hao's
+dissertation (2009, section 5.4.1), where it is called OR.
 """
 
 # %%

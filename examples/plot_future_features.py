@@ -7,9 +7,8 @@ Discover from labels alone that something further ahead matters.
 A label may depend on whether something occurs later, at no fixed distance. In this example, half of
 the information about a label is in the features of its position. The other half is whether any of
 the next six positions is of a rare kind. Neither the position itself nor the previous labels
-contain this information.
-
-`~treecrf.FutureFeatureMEMM` discovers the rare kind from the labels alone.
+contain this information. `~treecrf.FutureFeatureMEMM` discovers the rare kind from the labels
+alone, and you see what it has found.
 """
 
 # %%
@@ -40,14 +39,17 @@ for name, score in scores.items():
     print(f"{name:30} {score:.1%}")
 
 # %%
-# The model has also found the size of the bags. Trees determine whether an instance is positive.
-# Their leaves are rules, and the output lists those with the largest weights. An instance is
-# positive if at most one of the features ``x0`` to ``x5`` is true.
+# All other models are far from perfect, even the one that sees the six positions ahead.
+#
+# The model has also found the number of positions ahead. Trees determine whether a position is of
+# the rare kind. Their leaves are rules, and the output lists those with the largest weights. In
+# truth, a position is of the rare kind if at most one of the features ``x0`` to ``x5`` is true.
 print(model.future_features_[0].describe(7))
 
 # %%
-# The pattern occurs at single positions. Each occurrence also activates the bags of the six
-# positions before it. Above are the predicted and the true labels.
+# The lower plot shows the positions of the rare kind (instance 0). Each of them also activates the
+# bags of the six positions before it (bag 0). The upper plot shows the predicted and the true
+# labels.
 figure, (above, below) = plt.subplots(
     2, figsize=(8, 4.5), height_ratios=[2, 1], layout="constrained"
 )
@@ -56,9 +58,8 @@ plot_future_features(model, X_test[0], ax=below)
 plt.show()
 
 # %%
-# Other models can use the same features to take later positions into account. Otherwise, a
-# left-to-right search could not do this, because it chooses a label before it reaches the positions
-# that follow.
+# Other models can use the same features. A model that labels from left to right chooses a label
+# before it reaches the positions that follow, so the features are its only view of them.
 ahead = FutureFeatures(FutureFeatureMEMM(order=0, bag_size=6, random_state=0), append=True)
 wide, wide_test = ahead.fit_transform(X, y), ahead.transform(X_test)
 search = {"decoding": "beam", "beam_width": 5, "max_iter": 100}

@@ -4,9 +4,10 @@ What a model has learned
 
 A tour of importances, trees, rules, transitions and probabilities.
 
-This example tours the tools of `treecrf.inspection` and `treecrf.plotting`. They show which
-features matter and where in the window, single trees, the strongest rules, which labels follow each
-other, the course of training, and the label probabilities of a single sequence.
+In this example, you look into a model with the tools of `treecrf.inspection` and
+`treecrf.plotting`. They show which features matter and where in the window, single trees, the
+strongest rules, which labels follow each other, the course of training, and the label probabilities
+of a single sequence.
 
 The sentences come from a small grammar. The task is to label each word as the beginning of a noun
 phrase (``B-NP``) or inside one (``I-NP``), likewise for verb phrases, or as ``O``. Some words,
@@ -88,9 +89,10 @@ print(f"{model.score(X_test, y_test):.1%} of the labels are correct")
 # %%
 # Which features
 # --------------
-# The gain of a feature is the reduction of the training error by its splits. In training, even
-# noise can achieve some gain. Permutation importance shuffles a feature, which removes its
-# information. The decrease in test likelihood measures how useful the feature is on new sentences.
+# The gain of a feature is the reduction of the training error by its splits. Even noise has some,
+# because trees also fit the accidents of the training data. Permutation importance shuffles a
+# feature of the test data, and measures by how much the likelihood decreases. On new sentences, the
+# noise is useless.
 gain = gain_importance(model, per_label=True)
 shuffled = permutation_importance(model, X_test, y_test, scoring="log_likelihood", random_state=0)
 
@@ -102,8 +104,8 @@ plt.show()
 # %%
 # Where in the window
 # -------------------
-# Offset -1 is the previous word. The gains of a label come from its own trees. In the map of a
-# single feature, the rows are labels.
+# The columns are offsets: -1 is the previous word. The second map is of the trees of one label, and
+# the third one of a single feature, with a row for each label. Hatched cells have no gain.
 figure, axes = plt.subplots(3, 1, figsize=(7, 7.5), layout="constrained")
 plot_importance_map(gain, ax=axes[0])
 plot_importance_map(gain, label="B-VP", ax=axes[1])
@@ -115,12 +117,12 @@ plt.show()
 # --------
 # Each iteration grows one tree per label. This is the first tree for the beginning of a verb
 # phrase. The text shows the gain of each split, and the fraction of the examples that reach each
-# leaf. Their weight is the sum of their curvature, because these are Newton steps.
+# leaf. The weight of a leaf is the sum of their curvatures, because these are Newton steps.
 print(export_text(model, iteration=0, label="B-VP", max_depth=3))
 
 # %%
-# In the plot, the upper branch holds the positions that pass the test. The more positions, the
-# wider the branch. ``max_depth`` keeps large trees readable: the nodes below are counted.
+# In the plot, the upper branch is for positions that pass the test. The more positions, the wider
+# the branch. ``max_depth`` keeps large trees readable: leaves below it are only counted.
 plot_tree(model, iteration=0, label="B-VP", max_depth=3)
 plt.show()
 
@@ -128,7 +130,8 @@ plt.show()
 # The strongest rules
 # -------------------
 # Every leaf is a rule. Leaves with the same condition are merged into one rule. If you pass data,
-# the function also counts how often each rule holds.
+# the function also counts how often each rule holds. The strongest rules here are about the order
+# of labels: ``I-VP`` only follows ``B-VP``, and a noun phrase does not begin within another one.
 rules = strongest_rules(model, X_test, y_test, n_rules=12)
 print(*rules[:5], sep="\n")
 plot_rules(rules)
@@ -137,10 +140,10 @@ plt.show()
 # %%
 # Label after label
 # -----------------
-# The first plot shows the mean score of each label, given the previous label. Adding a constant to
-# all scores that follow a label and subtracting it from all scores that lead to that label does not
-# change any probability. The second plot removes such constants and shows which labels attract each
-# other.
+# The first plot shows the mean score of each label, given the previous label. Such scores are not
+# unique: if you add a constant to all scores that follow a label, and subtract it from all scores
+# that lead to that label, no probability changes. The second plot removes such constants and shows
+# which labels attract each other.
 scores, attraction = (transition_scores(model, X_test) for _ in range(2))
 table = scores.scores
 attraction.start = scores.start - scores.start.mean()
@@ -154,14 +157,17 @@ plt.show()
 # %%
 # How training went
 # -----------------
-# The likelihood of held-out sentences shows when to stop.
+# The likelihood of held-out sentences still rises a little at the last iteration, so this model
+# could be trained for longer.
 plot_likelihood(model)
 plt.show()
 
 # %%
 # One sentence
 # ------------
-# The colors show the label probabilities. The predicted and the true labels are above.
+# This is the test sentence whose true labels are the least probable. The colors show the label
+# probabilities, with the predicted and the true labels above. All predictions are correct, but the
+# model considers another reading: *work* as the verb, followed by a noun phrase.
 worst = int(np.argmin(model.predict_log_likelihood(X_test, y_test)))
 plot_sequence(model, X_test[worst], y_test[worst], symbols=[row["word"] for row in X_test[worst]])
 plt.show()

@@ -86,7 +86,8 @@ for name, model in models.items():
 # remarks into account. The plot shows the test sequence whose positions are most evenly distributed
 # over the states.
 
-COLORS = ["#c65d57", "#c9ced6", "#4f8fc0"]
+# Dark, light, and in between: they differ in gray, too.
+COLORS = ["#8c2d2a", "#c9ced6", "#4f8fc0"]
 
 
 def evenness(states: np.ndarray) -> tuple[int, int]:

@@ -5,10 +5,10 @@ Which method for missing values?
 Damage complete data on purpose, and compare the ways to treat missing values.
 
 The parameter ``missing`` decides what trees do with missing values, such as ``"weighting"``,
-``"surrogate"``, ``"impute"`` or ``"indicator"``. Which one suits your data? Take data that are
-complete, damage them in the way in which real values get lost, and compare the methods. This is the
-design of chapter 4 of Hao's dissertation (2009), here with sensors instead of letters. Replace the
-generated data by your own.
+``"surrogate"``, ``"impute"`` or ``"indicator"``. Which one suits your data? Take complete data,
+damage it in the way in which real values get lost, and compare the methods. This is the design of
+chapter 4 of Hao's dissertation (2009), here with sensors instead of letters. Replace the generated
+data with your own.
 """
 
 # %%
@@ -45,8 +45,8 @@ X_train, X_test, y_train, y_test = X[:40], X[40:], y[:40], y[40:]
 # %%
 # Damage
 # ------
-# Values are missing at random, in blocks (a sensor fails for some time), or if they are large. In
-# the last case, the fact that a value is missing says something about it.
+# Values are missing at random, in blocks (a sensor fails for some time), or because they are large.
+# In the last case, the fact that a value is missing says something about it.
 
 
 def damage(X: list, mechanism: str, rate: float, seed: int) -> list:
@@ -69,8 +69,8 @@ def damage(X: list, mechanism: str, rate: float, seed: int) -> list:
 # %%
 # All combinations
 # ----------------
-# The training and the test data are damaged in the same way. The columns of the table are right
-# labels in percent. A star marks a difference from weighting by McNemar's test, p < 0.05.
+# The training and the test data are damaged in the same way. The table shows the percentage of
+# correct labels. A star marks a difference from weighting by McNemar's test, p < 0.05.
 
 METHODS = ["weighting", "surrogate", "impute", "indicator"]
 MECHANISMS, RATES = ["at random", "blocks", "large values"], [0.1, 0.4]
@@ -93,10 +93,10 @@ print(pd.DataFrame.from_dict(rows, orient="index", columns=METHODS))
 # %%
 # Analysis of deviance
 # --------------------
-# A logistic regression of right labels on the damage and the method shows what matters. Each row
-# adds terms to the model; if they had no effect, the fall of the deviance would follow chi-square.
+# A logistic regression of correct labels on the damage and the method shows what matters. Each row
+# adds terms to the model. If they had no effect, the fall of the deviance would follow chi-square.
 # The method matters if its row has a small p-value, and no method is best for all damage if the
-# last row has one: here, neither is small, and no method is significantly better than weighting.
+# last row has one. Here, neither is small, and no method is significantly better than weighting.
 
 cells = pd.DataFrame(counts, columns=["mechanism", "rate", "method", "right"])
 n = len(truth)
@@ -137,12 +137,16 @@ for name, terms in steps.items():
 # %%
 # Accuracy by rate
 # ----------------
+# Each panel shows one kind of damage. Where values are missing at random or in blocks, all methods
+# lose accuracy as more is missing. Large values lose little with weighting and surrogates even if
+# 40 % are missing, because a missing value is then known to be large.
 
 figure, axes = plt.subplots(1, 3, figsize=(7.5, 3), sharey=True, layout="constrained")
 for ax, (mechanism, part) in zip(axes, cells.groupby("mechanism", sort=False), strict=True):
-    for (method, of_method), marker in zip(part.groupby("method", sort=False), "os^v", strict=True):
-        ax.plot(100 * of_method["rate"], 100 * of_method["right"] / n, marker=marker, label=method)
-    ax.set(title=mechanism, xlabel="missing values, %")
-axes[0].set_ylabel("labels right, %")
+    styles = ("o-", "s--", "^:", "v-.")
+    for (method, of_method), style in zip(part.groupby("method", sort=False), styles, strict=True):
+        ax.plot(100 * of_method["rate"], 100 * of_method["right"] / n, style, label=method)
+    ax.set(title=mechanism, xlabel="missing values (%)")
+axes[0].set_ylabel("correct labels (%)")
 axes[0].legend()
 plt.show()

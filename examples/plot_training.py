@@ -4,10 +4,10 @@ Following a training run
 
 Watch training and held-out data, change the learning rate, and resume from a checkpoint.
 
-Boosting adds trees one iteration after another. This example follows it: the likelihood and the
-accuracy of two sets of sequences, a schedule of the learning rate, and a checkpoint from which
-training resumes (:doc:`/guide/training`). The data are random noise around labels that change
-rarely, and some of the training labels are wrong.
+Boosting adds trees one iteration after another. In this example, you follow the likelihood and the
+accuracy of two sets of sequences, change the learning rate on the way, give less weight to doubtful
+labels, and resume training from a checkpoint (:doc:`/guide/training`). The data is noise around
+labels that change rarely, and some of the training labels are wrong.
 """
 
 import tempfile
@@ -42,16 +42,18 @@ crf.fit(train_X, train_y, eval_set=list(sets.values()), callbacks=[falling])
 fig, axes = plt.subplots(1, 2, figsize=(8, 3), constrained_layout=True)
 for name, scores in zip(sets, crf.evals_result_.values(), strict=True):
     for axis, (metric, values) in zip(axes, scores.items(), strict=True):
-        axis.plot(values, label=name)
+        axis.plot(values, "-" if name == "training" else "--", label=name)
         axis.set(xlabel="iterations", title=metric)
 axes[0].legend()
 plt.show()
 
 # %%
+# Both curves rise quickly and then level off, those of new sequences at a lower value.
+#
 # Weights
 # -------
-# Suppose that the second half of the training sequences is known to be labeled carelessly. The
-# lower its weight, the better the likelihood of new sequences.
+# Suppose you know that the second half of the training sequences was labeled carelessly. The lower
+# its weight, the better the likelihood and the accuracy of new sequences.
 
 for weight in (0, 0.2, 1):
     weights = np.repeat([1, weight], 50)
