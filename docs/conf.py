@@ -101,6 +101,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,
+    "remove_config_comments": True,
     "write_computation_times": False,
     "reference_url": {"treecrf": None},
 }

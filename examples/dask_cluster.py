@@ -4,10 +4,10 @@ Training on a Dask cluster
 
 Four files, two workers, and the same model as in one process.
 
-Four files with measurements of many machines train one model on the workers of a cluster, here two
-processes of this machine. The model is the same as if one process trained on all files. Run this
-script with Python; it takes about half a minute. The guide :doc:`/guide/dask` explains what
-happens.
+In this example, you train one model on four files with measurements of many machines. The workers
+of the cluster are two processes of this machine, and the model is the same as if one process had
+trained on all files. Run the script with Python; it takes about half a minute. The guide
+:doc:`/guide/dask` explains what happens.
 """
 
 # sphinx_gallery_thumbnail_path = "_static/thumbnail_dask.svg"

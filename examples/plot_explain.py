@@ -125,7 +125,7 @@ plt.show()
 # -----------
 # `treecrf.inspection.contributions` explains all positions of many sequences. The mean absolute
 # contribution of an input measures its importance for each label. The power of the same minute and
-# the previous label matter the most, the humidity does not.
+# the previous label matter the most; the humidity hardly matters.
 found = contributions(model, X_test)
 print(found)
 

@@ -4,14 +4,14 @@ Code, comment, docstring or blank?
 
 A whole project: features, baselines, a look into the model and at its mistakes.
 
-What is each line of a Python file? Most lines can be recognized on their own. Lines inside a
-docstring cannot. An empty line, a line of an example, or a sentence could appear elsewhere as well,
-and the opening quotes may be far outside any window. The data is the standard library of the
-current Python interpreter, so nothing has to be downloaded.
+What is each line of a Python file? You can recognize most lines on their own, but not those inside
+a docstring. An empty line, a line of an example, or a sentence could appear elsewhere as well, and
+the opening quotes may be far outside any window. The data is the standard library of the current
+Python interpreter, so nothing has to be downloaded.
 
-The example has the steps of most projects: describe each position by features, train, compare with
-baselines, look into the model, and look at its mistakes. :doc:`plot_syntax_highlighting` labels the
-characters of such files, without any features.
+In this example, you take the steps of most projects: describe each position by features, train,
+compare with baselines, look into the model, and look at its mistakes.
+:doc:`plot_syntax_highlighting` labels the characters of such files, without any features.
 """
 
 # %%
@@ -131,8 +131,9 @@ print(token_classification_report(y_test, predicted, digits=3))
 # %%
 # What the model has learned
 # --------------------------
-# The label of the previous line matters: a docstring goes on until its closing quotes. The second
-# plot shows the mean score of each label after another one.
+# After the first character of a line, the label of the previous line matters the most (the gray
+# bar). The second plot shows the mean score of each label after another one: a docstring goes on
+# until its closing quotes, so *docstring* after *docstring* has a high score.
 
 fig, axes = plt.subplots(2, 1, figsize=(7, 7), layout="constrained")
 plot_importances(crf, max_features=10, ax=axes[0])
@@ -142,9 +143,9 @@ plt.show()
 # %%
 # A file with its mistakes
 # ------------------------
-# For each line, the plot shows the probabilities of the labels. Above it are the predicted and the
-# true labels, and marks where they differ. Of the test files with mistakes, it is the one with
-# the median number of them.
+# Of the test files with mistakes, this is the one with the median number of them. The plot shows
+# the probabilities of the labels of each line. Above it are the predicted and the true labels, with
+# marks where they differ.
 
 predictions = crf.predict(X_test)
 wrong = [

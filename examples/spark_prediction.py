@@ -4,10 +4,10 @@ Prediction on Spark
 
 A model that was trained anywhere labels the rows of a Spark table.
 
-A model that was trained elsewhere labels the groups of a Spark table. Spark passes a partition in
-batches of rows, and the last group of a batch may continue in the next batch. The rows of this
-group are therefore kept until the group is complete. Run this script with Python after ``pip
-install pyspark treecrf``, or paste the function into a notebook.
+In this example, a model that was trained elsewhere labels the groups of a Spark table. Spark passes
+a partition in batches of rows, and the last group of a batch may continue in the next batch.
+Therefore, the function keeps the rows of this group until the group is complete. Run the script
+with Python after ``pip install pyspark treecrf``, or paste the function into a notebook.
 """
 
 # sphinx_gallery_thumbnail_path = "_static/thumbnail_spark.svg"
