@@ -95,7 +95,8 @@ def find_spans(
 
         - True: as tags, which are O, outside of spans, or a prefix B, I, E, S, L or U and the type
           of a span. A span begins where the type changes, or at a B, S or U. It ends after an E, L,
-          S or U. `treecrf.metrics.span_f1_score` without a scheme reads labels in the same way.
+          S or U. `treecrf.metrics.span_f1_score` without a scheme reads B, I, E and S in the same
+          way.
         - False: each run of equal labels is a span.
         - None: as tags if all labels of the model are O or have a prefix and a type, such as B-PER.
     times : str, array-like of shape (n_positions,), or list of them, default=None

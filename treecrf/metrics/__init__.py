@@ -1,23 +1,23 @@
 """Metrics and scorers for label sequences.
 
-Token metrics treat all positions of all sequences as one classification task and are computed by
-scikit-learn. Span metrics compare whole spans (``B-PER I-PER``) and are computed by seqeval, an
-optional dependency: ``pip install "treecrf[spans]"``.
+- **Token metrics** treat all positions of all sequences as one classification task. scikit-learn
+  computes them.
+- **Span metrics** compare whole spans, such as ``B-PER I-PER``. seqeval computes them, an optional
+  dependency: ``pip install "treecrf[spans]"``.
 
-In all functions, `y_true` and `y_pred` have the form that ``predict`` returns: a list with a 1-D
-array or list of labels per sequence, or, for a long table, the labels of all positions as one
-array, list, or column of a data frame. Metrics that need whole sequences also need ``lengths`` or
-``groups`` in the second case. Labels are either all str, or all int or bool; floats that are whole
-numbers count as int.
+All metrics are functions of ``(y_true, y_pred)``. Both arguments have the form that ``predict``
+returns:
 
-In a list of strings, each string may be one label, or a sequence of one-character labels, as in
-``fit``. If the other argument is a list of sequences, strings are sequences. If it is an array or a
-column of a data frame, they are labels. If both arguments are lists of strings, they are labels if
-they are tags such as ``B-PER``, or single characters, or if ``lengths`` or ``groups`` are given;
-all others raise ValueError. The strings of an array or of a column of a data frame are labels.
+- a list with a 1-D array or a list of labels for each sequence;
+- or, for a long table, the labels of all positions as one array, list, or column of a data frame.
+  Metrics of whole sequences then also need ``lengths`` or ``groups``.
 
-Each metric is available as a function of ``(y_true, y_pred)`` and as a scorer for the ``scoring=``
-parameter of scikit-learn's model selection; see `SCORERS`, `get_scorer` and `make_scorer`.
+Labels are either all str, or all int or bool. Floats that are whole numbers count as int. Strings
+in a list can be labels or sequences of one-character labels; the notes of `token_accuracy_score`
+say which.
+
+For the ``scoring`` parameter of scikit-learn's model selection, there are scorers of these metrics:
+see `SCORERS`, `get_scorer` and `make_scorer`.
 """
 
 from treecrf.metrics.comparison import mcnemar_test, paired_bootstrap

@@ -25,14 +25,20 @@ AVERAGES = (None, "macro", "micro", "weighted")
 TOKENS = {
     "parameters": """Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        As in `token_accuracy_score`.
-    labels, average, zero_division : optional
-        As in `token_precision_recall_fscore`, with "macro" the default `average`.""",
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels, in a form of `token_accuracy_score`.
+    y_pred : list of array-like of shape (n_positions,), or one array-like
+        Predicted labels, in the same form.
+    labels : array-like of shape (n_labels,), default=None
+        The labels to average over, or to report in this order. By default, these are all labels in
+        `y_true` or `y_pred`, sorted.
+    average : {None, "macro", "micro", "weighted"}, default="macro"
+        How the values of the labels are averaged, as in `token_precision_recall_fscore`.
+    zero_division : {0.0, 1.0, nan, "warn"}, default=0.0""",
     "returns": """Returns
     -------
-    float, or ndarray of shape (n_labels,) of float64
-        An array if `average` is None.
+    float, or float64 array of shape (n_labels,)
+        A number between 0 and 1, or an array of one number per label if `average` is None.
 
     Raises
     ------
@@ -42,16 +48,28 @@ TOKENS = {
 SPANS = {
     "parameters": """Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        True and predicted labels (str), one item per sequence; or the labels of all positions as
-        one array-like, with `lengths` or `groups`. A list of strings is read as in
-        `token_accuracy_score`.""",
-    "options": """average, scheme, mode, zero_division, lengths, groups : optional
-        As in `span_f1_score`.""",
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels (str), one item per sequence. Or the labels of all positions in one array-like,
+        with `lengths` or `groups`. Lists of strings are read as in `sequence_accuracy_score`.
+    y_pred : list of array-like of shape (n_positions,), or one array-like
+        Predicted labels, in the same form.""",
+    "options": """average : {None, "macro", "micro", "weighted"}, default="micro"
+        How the values of the types of spans are averaged, as in `span_f1_score`.
+    scheme : {None, "iob1", "iob2", "ioe2", "iobes", "bilou"}, default=None
+        Tagging scheme of the labels, as in `span_f1_score`.
+    mode : {None, "strict"}, default=None
+        As in `span_f1_score`.
+    zero_division : {0, 1}, default=0.0""",
+    "cuts": """lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if the labels are one long array.
+    groups : array-like of shape (n_positions,), default=None
+        Sequence of each position, if the labels are one long array. The positions of a sequence
+        must be consecutive.""",
     "returns": """Returns
     -------
-    float, or ndarray of shape (n_types,) of float64
-        An array, in the order of the sorted types, if `average` is None.""",
+    float, or float64 array of shape (n_types,)
+        A number between 0 and 1. If `average` is None, an array of one number per type of span, in
+        the order of the sorted types.""",
     "raises": """Raises
     ------
     ImportError, ValueError, TypeError

@@ -28,45 +28,53 @@ def mcnemar_test(
     exact: bool | str = "auto",
     correction: bool = True,
 ) -> Bunch:
-    """Compare the accuracies of two labelers with McNemar's test.
+    """Test whether two labelers differ in accuracy, with McNemar's test.
 
-    The test counts the positions that only one of the two labels correctly. If both are equally
-    good, each of these positions is as likely to be of one kind as of the other.
+    The test counts the positions that only one of the two labels correctly [1]_. If both are
+    equally good, each of these positions is as likely to be labeled correctly by one as by the
+    other.
 
     Parameters
     ----------
-    y_true, y_pred_a, y_pred_b : list of array-like of shape (n_positions,), or one array-like
-        True labels, and the predictions of both labelers, as in `token_accuracy_score`.
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels, in a form of `token_accuracy_score`.
+    y_pred_a, y_pred_b : list of array-like of shape (n_positions,), or one array-like
+        Predictions of the two labelers, in the same form.
     exact : bool or "auto", default="auto"
-        Whether the p-value is that of the binomial distribution instead of chi-square. "auto"
-        means fewer than 25 positions that only one labels correctly.
+        Which distribution the p-value comes from:
+
+        - True: the binomial distribution.
+        - False: the chi-square distribution with one degree of freedom.
+        - ``"auto"``: the binomial distribution if fewer than 25 positions are labeled correctly by
+          only one of the two.
     correction : bool, default=True
         Whether to apply the continuity correction to chi-square.
 
     Returns
     -------
     Bunch
-        With these attributes:
+        An object with these attributes:
 
-        - table : int array (2, 2), numbers of positions; rows are right and wrong labels of the
-          first labeler, columns those of the second one;
-        - statistic : float, the smaller count off the diagonal of the table if exact, and
-          otherwise chi-square with one degree of freedom;
-        - pvalue : float, two-sided; 1 if the labelers are right at the same positions.
+        - ``table`` : int64 array of shape (2, 2). Numbers of positions. Rows are right and wrong
+          labels of the first labeler, and columns those of the second.
+        - ``statistic`` : float. The smaller of the two counts off the diagonal of the table if the
+          test is exact, and otherwise chi-square.
+        - ``pvalue`` : float. The two-sided p-value. It is 1 if the labelers are right at the same
+          positions.
 
     Raises
     ------
     ValueError, TypeError
-        As `token_accuracy_score`; ValueError also if ``exact`` is invalid.
+        As `token_accuracy_score`. ValueError also if ``exact`` is invalid.
 
     See Also
     --------
-    paired_bootstrap : A comparison for any metric, which does not assume that positions of a
-        sequence are independent.
+    paired_bootstrap : A comparison for any metric that keeps sequences whole.
 
     Notes
     -----
-    Errors at neighboring positions often come together, so that the p-value may be too small.
+    The test assumes that positions are independent. Errors at neighboring positions often come
+    together, so the p-value may be too small.
 
     References
     ----------
@@ -75,11 +83,18 @@ def mcnemar_test(
 
     Examples
     --------
+    Three positions are labeled correctly by the first labeler only, and none by the second only:
+
     >>> from treecrf.metrics import mcnemar_test
-    >>> y = ["aabb", "abab"]
-    >>> found = mcnemar_test(y, [list("aabb"), list("abab")], [list("abab"), list("abaa")])
-    >>> found.table.tolist(), found.pvalue
-    ([[5, 3], [0, 0]], 0.25)
+    >>> y_true = [["a", "a", "b", "b"], ["a", "b", "a", "b"]]
+    >>> y_pred_a = [["a", "a", "b", "b"], ["a", "b", "a", "b"]]
+    >>> y_pred_b = [["a", "b", "a", "b"], ["a", "b", "a", "a"]]
+    >>> found = mcnemar_test(y_true, y_pred_a, y_pred_b)
+    >>> found.table
+    array([[5, 3],
+           [0, 0]])
+    >>> found.pvalue
+    0.25
     """
     if not isinstance(exact, bool | np.bool_) and exact != "auto":
         raise ValueError(f"exact={exact!r}; expected True, False or 'auto'")
@@ -121,67 +136,77 @@ def paired_bootstrap(
 ) -> Bunch:
     """Compare any metric of two labelers by resampling whole sequences.
 
-    A resample draws as many sequences as there are, with replacement. The metric of both labelers
-    is computed on the same resamples, so that hard sequences affect both.
+    A resample draws as many sequences as there are, with replacement [1]_. The metric of both
+    labelers is computed on the same resamples, so hard sequences affect both.
 
     Parameters
     ----------
-    y_true, y_pred_a, y_pred_b : list of array-like of shape (n_positions,), or one array-like
-        True labels, and the predictions of both labelers; one long array of each with ``lengths``
-        or ``groups``. Lists of strings as in `sequence_accuracy_score`. Empty sequences are left
-        out.
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels, in a form of `sequence_accuracy_score`. Empty sequences are left out.
+    y_pred_a, y_pred_b : list of array-like of shape (n_positions,), or one array-like
+        Predictions of the two labelers, in the same form.
     metric : callable, default=token_accuracy_score
-        A metric of this module, or another function of true and predicted label sequences. It is
-        computed ``2 * n_resamples + 2`` times.
+        A metric of this module, or another function of the lists of true and predicted label
+        sequences that returns a number. It is computed ``2 * n_resamples + 2`` times.
     n_resamples : int, default=1000
         Number of resamples.
     confidence_level : float, default=0.95
         Probability of the confidence interval, between 0 and 1.
     random_state : int, RandomState instance or None, default=None
         Seed of the resamples.
-    lengths, groups : optional
-        Sequences of a long table, as in `sequence_accuracy_score`.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if the labels are one long array.
+    groups : array-like of shape (n_positions,), default=None
+        Sequence of each position, if the labels are one long array. The positions of a sequence
+        must be consecutive.
     **options
-        Further arguments of the metric.
+        Further arguments of the metric, such as ``average="micro"``.
 
     Returns
     -------
     Bunch
-        With these attributes:
+        An object with these attributes:
 
-        - scores : float array (2,), the metric of both labelers;
-        - difference : float, the score of the first labeler minus that of the second one;
-        - confidence_interval : (float, float), quantiles of the resampled differences;
-        - pvalue : float, two-sided: the fraction of resamples whose difference is at least as far
-          from the difference of all sequences as this is from 0 [2]_; at least
-          ``1 / (n_resamples + 1)``;
-        - differences : float array (n_resamples,).
+        - ``scores`` : float64 array of shape (2,). The metric of both labelers on all sequences.
+        - ``difference`` : float. The score of the first labeler minus that of the second.
+        - ``confidence_interval`` : (float, float). Quantiles of the resampled differences.
+        - ``pvalue`` : float. The two-sided p-value: the fraction of resamples whose difference is
+          at least as far from ``difference`` as that is from 0 [2]_. It is at least ``1 /
+          (n_resamples + 1)``.
+        - ``differences`` : float64 array of shape (n_resamples,). The resampled differences.
 
     Raises
     ------
     ValueError, TypeError
-        As `sequence_accuracy_score` and the metric; ValueError also if there are fewer than two
+        As `sequence_accuracy_score` and the metric. ValueError also if there are fewer than two
         sequences that are not empty, or a parameter is invalid.
+
+    See Also
+    --------
+    mcnemar_test : A quick test for accuracy, which treats positions as independent.
 
     References
     ----------
-    .. [1] B. Efron, R. J. Tibshirani, "An introduction to the bootstrap",
-       1993.
+    .. [1] B. Efron, R. J. Tibshirani, "An introduction to the bootstrap", 1993.
     .. [2] T. Berg-Kirkpatrick, D. Burkett, D. Klein, "An empirical investigation of statistical
        significance in NLP", EMNLP 2012.
 
     Examples
     --------
+    The first labeler makes no errors, the second always predicts *abab*:
+
     >>> from treecrf.metrics import paired_bootstrap, token_f1_score
-    >>> y = ["aabb", "abab", "bbab", "baba"] * 5
-    >>> good, bad = [list(x) for x in y], [list("abab") for x in y]
+    >>> y_true = [list("aabb"), list("abab"), list("bbab"), list("baba")] * 5
+    >>> y_pred_a = y_true
+    >>> y_pred_b = [list("abab")] * 20
     >>> options = dict(average="micro", n_resamples=200, random_state=0)
-    >>> found = paired_bootstrap(y, good, bad, token_f1_score, **options)
+    >>> found = paired_bootstrap(y_true, y_pred_a, y_pred_b, token_f1_score, **options)
     >>> found.scores.tolist(), found.difference
     ([1.0, 0.5625], 0.4375)
-    >>> low, high = found.confidence_interval
-    >>> bool(0 < low < 0.4375 < high), bool(found.pvalue < 0.01)
-    (True, True)
+    >>> [round(bound, 2) for bound in found.confidence_interval]
+    [0.29, 0.62]
+    >>> round(found.pvalue, 3)
+    0.005
     """
     check_positive("n_resamples", n_resamples)
     if not 0 < confidence_level < 1:

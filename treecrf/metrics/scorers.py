@@ -29,11 +29,11 @@ from treecrf.metrics.scores import (
 
 
 class BaseScorer(_MetadataRequester):
-    """Base class of scorers, which compute a score of an estimator; greater is better.
+    """Base class of scorers, which compute a score of an estimator. Higher is better.
 
-    A scorer is called as ``scorer(estimator, X, y)``, and for a long table as ``scorer(estimator,
-    X, y, groups=groups)`` or with ``lengths``. In model selection of scikit-learn with metadata
-    routing, ``scorer.set_score_request(groups=True)`` requests the groups.
+    A scorer is called as ``scorer(estimator, X, y)``. For a long table, it is called as
+    ``scorer(estimator, X, y, groups=groups)``, or with ``lengths``. In scikit-learn's model
+    selection with metadata routing, ``scorer.set_score_request(groups=True)`` requests the groups.
     """
 
     # The estimator is no metadata.
@@ -120,11 +120,12 @@ class MetricScorer(BaseScorer):
 
 
 class LogLikelihoodScorer(BaseScorer):
-    """Scorer by the mean of log P(y | X) per position: at most 0, and greater is better.
+    """Scorer by the mean of log P(y | X) per position. It is at most 0, and higher is better.
 
-    The sum of the log-likelihoods of all sequences, in nats, divided by the number of positions.
-    Labels may be unknown, as in ``fit``: the probability is then the sum over all label sequences
-    with the known labels. Sequences without known labels do not count.
+    The sum of the log-likelihoods of all sequences, in nats, is divided by the number of positions.
+
+    Labels may be unknown, as in ``fit``. The probability is then the sum over all label sequences
+    that have the known labels. Sequences without known labels do not count.
 
     Examples
     --------
@@ -193,22 +194,30 @@ def _final(estimator: Any, X: Any, given: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def make_scorer(metric: Callable, **options: Any) -> MetricScorer:
-    """Make a scorer of a metric with other options than those of `SCORERS`.
+    """Make a scorer from a metric, with options of your choice.
 
     Parameters
     ----------
     metric : callable
-        A metric of this module, or another function of true and predicted labels for which greater
-        is better.
+        A metric of this module, or another function of true and predicted labels. Higher values
+        must be better.
     **options
-        Further arguments of the metric.
+        Further arguments of the metric, such as ``labels=["B"]``.
 
     Returns
     -------
     callable
-        As from `get_scorer`. In contrast to scorers of scikit-learn's ``make_scorer``, it passes
-        ``lengths`` and ``groups`` of a long table to ``predict``, and to the metric if that has
-        these parameters.
+        A scorer, which is called as ``scorer(estimator, X, y)`` and returns a float. For a long
+        table, pass ``groups`` or ``lengths`` as well.
+
+    See Also
+    --------
+    get_scorer : A scorer of `SCORERS`, by its name.
+
+    Notes
+    -----
+    Unlike scorers of scikit-learn, these pass the ``lengths`` and ``groups`` of a long table to the
+    ``predict`` of the estimator. They also pass them to the metric, if it has these parameters.
 
     Examples
     --------
@@ -249,7 +258,7 @@ SCORERS: dict[str, BaseScorer] = {
 
 
 def get_scorer(name: str) -> BaseScorer:
-    """Return a scorer for the ``scoring=`` parameter of scikit-learn's model selection.
+    """Return a scorer for the ``scoring`` parameter of scikit-learn's model selection.
 
     Parameters
     ----------
@@ -259,23 +268,27 @@ def get_scorer(name: str) -> BaseScorer:
     Returns
     -------
     callable
-        ``scorer(estimator, X, y)`` returns a float; greater is better. For a long table,
-        ``scorer(estimator, X, y, groups=groups)``, or ``lengths``. The scorer is a copy, so
-        metadata requests set on it (``set_score_request``) do not affect other scorers.
+        A scorer, which is called as ``scorer(estimator, X, y)`` and returns a float. Higher is
+        better. For a long table, pass ``groups`` or ``lengths`` as well. The scorer is a copy, so
+        metadata requests that you set on it (``set_score_request``) do not affect other scorers.
 
     Raises
     ------
     ValueError
         If there is no scorer with this name.
 
+    See Also
+    --------
+    make_scorer : A scorer with other options.
+
     Examples
     --------
-    >>> from treecrf import TreeCRF
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from treecrf import LinearCRF
     >>> from treecrf.metrics import get_scorer
-    >>> crf = TreeCRF(window=1, max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
-    >>> scorer = get_scorer("token_accuracy")
-    >>> scorer(crf, ["abab", "ba"], ["xyxy", "xx"])
-    0.8333333333333334
+    >>> X, y = ["abab", "ba", "baab", "aba"], ["xyxy", "yx", "yxxy", "xyx"]
+    >>> cross_val_score(LinearCRF(), X, y, cv=2, scoring=get_scorer("token_accuracy"))
+    array([1., 1.])
     """
     if name not in SCORERS:
         raise ValueError(f"unknown scorer {name!r}; expected one of {', '.join(SCORERS)}")

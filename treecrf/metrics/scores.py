@@ -37,37 +37,57 @@ LENIENT_LETTERS = "IOBES"
 
 
 def token_accuracy_score(y_true: LabelsLike, y_pred: LabelsLike) -> float:
-    """Compute the fraction of positions with the correct label.
+    """Compute the accuracy: the fraction of positions with the correct label.
 
     All positions count equally, so long sequences have more influence than short ones.
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        True and predicted labels (all str, or all int or bool), one item per sequence; or the
-        labels of all positions as one array-like. In a list of strings beside a list of sequences,
-        each string is a sequence of one-character labels, as in ``fit``.
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels: an item for each sequence, or the labels of all positions in one array-like.
+        They are all str, or all int or bool.
+    y_pred : list of array-like of shape (n_positions,), or one array-like
+        Predicted labels, in the same form.
 
     Returns
     -------
     float
-        Between 0 and 1.
+        A number between 0 and 1.
 
     Raises
     ------
     ValueError
-        If the numbers of sequences or their lengths differ, there are no labels, or a label is a
-        fractional number; or if both arguments are lists of strings, and these are neither tags,
-        such as B-PER, nor single characters: pass arrays of labels, or lists of lists.
+        If the numbers of sequences or their lengths differ, there are no labels, a label is a
+        fractional number, or lists of strings have two possible meanings (see the notes).
     TypeError
         If labels have mixed or unsupported types, or only one argument has one item per sequence.
+
+    See Also
+    --------
+    sequence_accuracy_score : The fraction of sequences without any error.
+    token_classification_report : Precision, recall, and F1 of each label.
+
+    Notes
+    -----
+    A string in a list can be one label, or a sequence of one-character labels as in ``fit``:
+
+    - Beside a list of sequences, strings are sequences.
+    - Beside an array or a column of a data frame, strings are labels.
+    - In two lists of strings, they are labels if all are tags such as B-PER, or single characters.
+      Other strings raise ValueError: pass arrays of labels, or lists of lists.
 
     Examples
     --------
     >>> from treecrf.metrics import token_accuracy_score
-    >>> token_accuracy_score([list("aab"), ["b"]], [list("abb"), ["b"]])
+    >>> token_accuracy_score([["a", "a", "b"], ["b"]], [["a", "b", "b"], ["b"]])
     0.75
-    >>> token_accuracy_score(["aab", "b"], [list("abb"), ["b"]])
+
+    The true labels as strings, and labels of all positions in one array:
+
+    >>> token_accuracy_score(["aab", "b"], [["a", "b", "b"], ["b"]])
+    0.75
+    >>> import numpy as np
+    >>> token_accuracy_score(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
     0.75
     """
     return float(accuracy_score(*positions(y_true, y_pred)))
@@ -82,34 +102,46 @@ def sequence_accuracy_score(
 ) -> float:
     """Compute the fraction of sequences whose labels are all correct.
 
-    All sequences count equally, whatever their length; an empty sequence counts as correct.
+    All sequences count equally, whatever their length. An empty sequence counts as correct.
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        True and predicted labels (all str, or all int or bool), one item per sequence; or the
-        labels of all positions as one array-like, with `lengths` or `groups`. Lists of strings as
-        in `token_accuracy_score`, with `lengths` or `groups` always labels.
-    lengths : array-like of shape (n_sequences,), optional
-        Number of positions of each sequence in one long array of labels.
-    groups : array-like of shape (n_positions,), optional
-        Sequence that each position of one long array of labels belongs to. The positions of a
-        sequence must be consecutive.
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels, one item per sequence. Or the labels of all positions in one array-like, with
+        `lengths` or `groups`. They are all str, or all int or bool.
+    y_pred : list of array-like of shape (n_positions,), or one array-like
+        Predicted labels, in the same form.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if the labels are one long array.
+    groups : array-like of shape (n_positions,), default=None
+        Sequence of each position, if the labels are one long array. The positions of a sequence
+        must be consecutive.
 
     Returns
     -------
     float
-        Between 0 and 1.
+        A number between 0 and 1.
 
     Raises
     ------
     ValueError, TypeError
         As `token_accuracy_score`. TypeError also if the sequences of one long array are not given.
 
+    See Also
+    --------
+    token_accuracy_score : The fraction of positions with the correct label.
+
+    Notes
+    -----
+    Lists of strings are read as in `token_accuracy_score`. With `lengths` or `groups`, each string
+    is one label.
+
     Examples
     --------
     >>> from treecrf.metrics import sequence_accuracy_score
-    >>> sequence_accuracy_score([list("aab"), ["b"]], [list("abb"), ["b"]])
+    >>> sequence_accuracy_score([["a", "a", "b"], ["b"]], [["a", "b", "b"], ["b"]])
+    0.5
+    >>> sequence_accuracy_score(list("aabb"), list("abbb"), lengths=[3, 1])
     0.5
     """
     pairs = zip(*sequences(y_true, y_pred, Segmentation(lengths, groups)), strict=True)
@@ -128,38 +160,45 @@ def token_precision_recall_fscore(
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        As in `token_accuracy_score`.
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels, in a form of `token_accuracy_score`.
+    y_pred : list of array-like of shape (n_positions,), or one array-like
+        Predicted labels, in the same form.
     labels : array-like of shape (n_labels,), default=None
-        The labels to report or average over, in this order. By default all labels in `y_true` or
-        `y_pred`, sorted.
+        The labels to report in this order, or to average over. By default, these are all labels in
+        `y_true` or `y_pred`, sorted.
     average : {None, "macro", "micro", "weighted"}, default=None
-        None returns one value per label, "macro" their unweighted mean, "weighted" their mean
-        weighted by support, and "micro" the value of the pooled counts.
+        How the values of the labels are averaged:
+
+        - None: not at all, which gives one value per label.
+        - ``"macro"``: all labels count equally.
+        - ``"weighted"``: labels count by their support.
+        - ``"micro"``: the counts of all labels are added up first.
     zero_division : {0.0, 1.0, nan, "warn"}, default=0.0
-        Value of a precision or recall whose denominator is 0; see scikit-learn.
+        Value of a precision, recall or F1 whose denominator is 0. ``"warn"`` is 0 with a warning.
 
     Returns
     -------
-    precision, recall, fscore : float, or ndarray of shape (n_labels,) of float64
-        Arrays if `average` is None.
-    support : None, or ndarray of shape (n_labels,) of int64
-        Number of positions with each true label; None if averaged.
+    precision, recall, fscore : float, or float64 array of shape (n_labels,)
+        Numbers between 0 and 1, or arrays of one number per label if `average` is None.
+    support : int64 array of shape (n_labels,) or None
+        Number of positions with each true label. None if the values are averaged.
 
     Raises
     ------
     ValueError, TypeError
-        As `token_accuracy_score`; ValueError also if `average` is unknown.
+        As `token_accuracy_score`. ValueError also if `average` is unknown.
 
     See Also
     --------
-    sklearn.metrics.precision_recall_fscore_support : The same for flat labels.
+    token_classification_report : The same as a table.
+    sklearn.metrics.precision_recall_fscore_support : The function of scikit-learn, for flat labels.
 
     Examples
     --------
     >>> from treecrf.metrics import token_precision_recall_fscore
-    >>> precision, recall, fscore, support = token_precision_recall_fscore(
-    ...     [list("aab"), ["b"]], [list("abb"), ["b"]])
+    >>> y_true, y_pred = [["a", "a", "b"], ["b"]], [["a", "b", "b"], ["b"]]
+    >>> precision, recall, fscore, support = token_precision_recall_fscore(y_true, y_pred)
     >>> recall
     array([0.5, 1. ])
     >>> support
@@ -175,16 +214,26 @@ def token_precision_recall_fscore(
 def token_precision_score(y_true, y_pred, *, labels=None, average="macro", zero_division=0.0):
     """Compute precision over all positions, averaged over the labels.
 
-    $parameters `zero_division`
-        is the precision of a label that is never predicted.
+    The precision of a label is the fraction of the positions predicted to have it that do have it.
+
+    $parameters
+        Precision of a label that is never predicted.
 
     $returns
+
+    See Also
+    --------
+    token_recall_score : The counterpart for positions that have the label.
+    token_precision_recall_fscore : All measures of each label.
 
     Examples
     --------
     >>> from treecrf.metrics import token_precision_score
-    >>> token_precision_score([list("aabb"), ["b"]], [list("abbb"), ["b"]])
+    >>> y_true, y_pred = [["a", "a", "b", "b"], ["b"]], [["a", "b", "b", "b"], ["b"]]
+    >>> token_precision_score(y_true, y_pred)
     0.875
+    >>> token_precision_score(y_true, y_pred, average=None)
+    array([1.  , 0.75])
     """
     return _token_score(precision_score, y_true, y_pred, labels, average, zero_division)
 
@@ -193,35 +242,56 @@ def token_precision_score(y_true, y_pred, *, labels=None, average="macro", zero_
 def token_recall_score(y_true, y_pred, *, labels=None, average="macro", zero_division=0.0):
     """Compute recall over all positions, averaged over the labels.
 
-    $parameters `zero_division`
-        is the recall of a label that never occurs in `y_true`.
+    The recall of a label is the fraction of the positions with this label that are predicted to
+    have it.
+
+    $parameters
+        Recall of a label that never occurs in `y_true`.
 
     $returns
+
+    See Also
+    --------
+    token_precision_score : The counterpart for positions predicted to have the label.
+    token_precision_recall_fscore : All measures of each label.
 
     Examples
     --------
     >>> from treecrf.metrics import token_recall_score
-    >>> token_recall_score([list("aabb"), ["b"]], [list("abbb"), ["b"]])
+    >>> y_true, y_pred = [["a", "a", "b", "b"], ["b"]], [["a", "b", "b", "b"], ["b"]]
+    >>> token_recall_score(y_true, y_pred)
     0.75
+    >>> token_recall_score(y_true, y_pred, average=None)
+    array([0.5, 1. ])
     """
     return _token_score(recall_score, y_true, y_pred, labels, average, zero_division)
 
 
 @token_score
 def token_f1_score(y_true, y_pred, *, labels=None, average="macro", zero_division=0.0):
-    """Compute F1, the harmonic mean of precision and recall, averaged over the labels.
+    """Compute F1 over all positions, averaged over the labels.
 
-    $parameters "micro" over all
-        labels equals accuracy. `zero_division` is the F1 of a label that is neither true nor
-        predicted anywhere.
+    The F1 of a label is the harmonic mean of its precision and its recall. With ``average="micro"``
+    over all labels, it equals the accuracy.
+
+    $parameters
+        F1 of a label that is neither true nor predicted anywhere.
 
     $returns
+
+    See Also
+    --------
+    token_precision_recall_fscore : All measures of each label.
+    span_f1_score : F1 over whole spans.
 
     Examples
     --------
     >>> from treecrf.metrics import token_f1_score
-    >>> round(token_f1_score([list("aabb"), ["b"]], [list("abbb"), ["b"]]), 4)
+    >>> y_true, y_pred = [["a", "a", "b", "b"], ["b"]], [["a", "b", "b", "b"], ["b"]]
+    >>> round(token_f1_score(y_true, y_pred), 4)
     0.7619
+    >>> token_f1_score(y_true, y_pred, average=None).round(4)
+    array([0.6667, 0.8571])
     """
     return _token_score(f1_score, y_true, y_pred, labels, average, zero_division)
 
@@ -245,35 +315,47 @@ def token_classification_report(
     output_dict: bool = False,
     zero_division: float | str = 0.0,
 ) -> str | dict:
-    """Build a table of precision, recall, F1, and support per label, and their averages.
+    """Build a table of precision, recall, F1, and support of each label.
+
+    The last rows are averages over the labels.
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        As in `token_accuracy_score`.
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels, in a form of `token_accuracy_score`.
+    y_pred : list of array-like of shape (n_positions,), or one array-like
+        Predicted labels, in the same form.
     labels : array-like of shape (n_labels,), default=None
-        The labels to report, in this order; by default all labels in `y_true` or `y_pred`, sorted.
+        The labels to report, in this order. By default, these are all labels in `y_true` or
+        `y_pred`, sorted.
     digits : int, default=2
         Number of decimal places in the text.
     output_dict : bool, default=False
         Whether to return a dict instead of text.
     zero_division : {0.0, 1.0, nan, "warn"}, default=0.0
-        Value of a precision or recall whose denominator is 0.
+        Value of a precision, recall or F1 whose denominator is 0. ``"warn"`` is 0 with a warning.
 
     Returns
     -------
     str or dict
-        As from scikit-learn's ``classification_report``.
+        The table, from ``classification_report`` of scikit-learn. A dict has the values of each
+        label in a dict, with numbers that are not rounded.
 
     Raises
     ------
     ValueError, TypeError
         As `token_accuracy_score`.
 
+    See Also
+    --------
+    token_confusion_matrix : Which labels are confused with each other.
+    span_classification_report : The same for spans.
+
     Examples
     --------
     >>> from treecrf.metrics import token_classification_report
-    >>> print(token_classification_report([list("aab"), ["b"]], [list("abb"), ["b"]]))
+    >>> y_true, y_pred = [["a", "a", "b"], ["b"]], [["a", "b", "b"], ["b"]]
+    >>> print(token_classification_report(y_true, y_pred))
                   precision    recall  f1-score   support
     <BLANKLINE>
                a       1.00      0.50      0.67         2
@@ -300,33 +382,51 @@ def token_confusion_matrix(
     labels: ArrayLike | None = None,
     normalize: str | None = None,
 ) -> np.ndarray:
-    """Count the positions of each true label (row) by predicted label (column).
+    """Count the positions by true label (rows) and predicted label (columns).
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        As in `token_accuracy_score`.
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels, in a form of `token_accuracy_score`.
+    y_pred : list of array-like of shape (n_positions,), or one array-like
+        Predicted labels, in the same form.
     labels : array-like of shape (n_labels,), default=None
-        The labels to count, in this order; by default all labels in `y_true` or `y_pred`, sorted.
+        The labels of rows and columns, in this order. By default, these are all labels in `y_true`
+        or `y_pred`, sorted.
     normalize : {None, "true", "pred", "all"}, default=None
-        Whether to divide by the row sums, the column sums, or the total.
+        What the counts are divided by:
+
+        - None: nothing.
+        - ``"true"``: the sums of the rows.
+        - ``"pred"``: the sums of the columns.
+        - ``"all"``: the total.
 
     Returns
     -------
-    ndarray of shape (n_labels, n_labels)
-        Counts (int64), or fractions (float64) if normalized.
+    int64 or float64 array of shape (n_labels, n_labels)
+        Counts (int64), or fractions between 0 and 1 (float64) if they are normalized.
 
     Raises
     ------
     ValueError, TypeError
         As `token_accuracy_score`.
 
+    See Also
+    --------
+    token_classification_report : Precision, recall, and F1 of each label.
+
     Examples
     --------
+    One *a* is taken for a *b*:
+
     >>> from treecrf.metrics import token_confusion_matrix
-    >>> token_confusion_matrix([list("aab"), ["b"]], [list("abb"), ["b"]])
+    >>> y_true, y_pred = [["a", "a", "b"], ["b"]], [["a", "b", "b"], ["b"]]
+    >>> token_confusion_matrix(y_true, y_pred)
     array([[1, 1],
            [0, 2]])
+    >>> token_confusion_matrix(y_true, y_pred, normalize="true")
+    array([[0.5, 0.5],
+           [0. , 1. ]])
     """
     return confusion_matrix(*positions(y_true, y_pred), labels=labels, normalize=normalize)
 
@@ -409,14 +509,24 @@ def span_precision_score(
     y_true, y_pred, *, average="micro", scheme=None, mode=None, zero_division=0.0, lengths=None,
     groups=None,
 ):  # fmt: skip
-    """Compute the fraction of predicted spans that are correct: same type, first and last position.
+    """Compute span precision: the fraction of the predicted spans that are correct.
+
+    A predicted span is correct if a true span of the same type has the same first and last
+    position.
 
     $parameters
-    $options `zero_division` is the precision if no span is predicted.
+    $options
+        Precision if no span is predicted.
+    $cuts
 
     $returns
 
     $raises
+
+    See Also
+    --------
+    span_f1_score : F1 over spans. It also explains tagging schemes.
+    span_recall_score : The fraction of the true spans that are predicted.
 
     Examples
     --------
@@ -437,14 +547,24 @@ def span_recall_score(
     y_true, y_pred, *, average="micro", scheme=None, mode=None, zero_division=0.0, lengths=None,
     groups=None,
 ):  # fmt: skip
-    """Compute the fraction of true spans that are predicted: same type, first and last position.
+    """Compute span recall: the fraction of the true spans that are predicted.
+
+    A true span is predicted if a predicted span of the same type has the same first and last
+    position.
 
     $parameters
-    $options `zero_division` is the recall if `y_true` has no span.
+    $options
+        Recall if `y_true` has no span.
+    $cuts
 
     $returns
 
     $raises
+
+    See Also
+    --------
+    span_f1_score : F1 over spans. It also explains tagging schemes.
+    span_precision_score : The fraction of the predicted spans that are correct.
 
     Examples
     --------
@@ -465,32 +585,35 @@ def span_f1_score(
 ):  # fmt: skip
     """Compute F1 over spans, the harmonic mean of span precision and span recall.
 
-    A predicted span is right if a true span of the same type has the same first and last position.
-    A label is ``O`` or a prefix, ``-`` and the type of its span (``B-PER``); a prefix alone stands
-    for spans of one nameless type.
+    A predicted span is correct if a true span of the same type has the same first and last
+    position. Labels are ``O``, or a prefix, ``-`` and the type of a span, such as ``B-PER``. A
+    prefix alone stands for spans of one nameless type.
 
     $parameters
     average : {None, "macro", "micro", "weighted"}, default="micro"
-        "micro" pools the counts of all types (as the CoNLL shared tasks do), None gives one value
-        per type, "macro" their plain mean, "weighted" their mean weighted by true spans.
+        How the values of the types of spans are averaged:
+
+        - ``"micro"``: the counts of all types are added up first, as in the CoNLL shared tasks.
+        - ``"macro"``: all types count equally.
+        - ``"weighted"``: types count by their numbers of true spans.
+        - None: not at all, which gives one value per type.
     scheme : {None, "iob1", "iob2", "ioe2", "iobes", "bilou"}, default=None
-        Tagging scheme of the labels, in upper or lower case. Other names of "iob2" are "bio" and
-        "bio2", of "iob1" "bio1", of "iobes" "bioes", and of "bilou" "biluo" and "bioul". Only
-        spans that are valid in the scheme count. True labels that break its rules are an error.
-        Predicted labels that do are no spans: they count neither as found nor as false. None reads
-        the prefixes ``B, I, E, S`` leniently, like the CoNLL evaluation script: any change of type
-        starts a span, even at an ``I-``. In "iob1", spans begin with ``I-``, and ``B-`` only
-        separates a span from one of the same type right before it; a predicted ``B-`` elsewhere is
-        no part of a span, as in seqeval, but an ``I-`` after it begins one.
+        Tagging scheme of the labels, in upper or lower case:
+
+        - None reads the prefixes B, I, E and S leniently, like the CoNLL evaluation script. Any
+          change of type starts a span, even at an ``I-``.
+        - A scheme counts only spans that are valid in it. True labels that break its rules are an
+          error. Predicted labels that break them are not part of any span, so they count neither as
+          found nor as false.
+
+        Other names of ``"iob2"`` are ``"bio"`` and ``"bio2"``, of ``"iob1"`` ``"bio1"``, of
+        ``"iobes"`` ``"bioes"``, and of ``"bilou"`` ``"biluo"`` and ``"bioul"``.
     mode : {None, "strict"}, default=None
-        "strict" requires a `scheme`, and has no further effect: a scheme is always strict.
+        ``"strict"`` requires a `scheme`. It has no further effect, because a scheme is always
+        strict.
     zero_division : {0, 1}, default=0.0
         Value of a precision or recall whose denominator is 0.
-    lengths : array-like of shape (n_sequences,), optional
-        Number of positions of each sequence in one long array of labels.
-    groups : array-like of shape (n_positions,), optional
-        Sequence that each position of one long array of labels belongs to. The positions of a
-        sequence must be consecutive.
+    $cuts
 
     $returns
 
@@ -506,6 +629,25 @@ def span_f1_score(
         If labels are not str, only one argument has one item per sequence, or the sequences of one
         long array are not given.
 
+    See Also
+    --------
+    span_precision_score : The fraction of the predicted spans that are correct.
+    span_recall_score : The fraction of the true spans that are predicted.
+    span_classification_report : A table of all measures by type.
+    treecrf.inspection.find_spans : The spans themselves, with probabilities.
+
+    Notes
+    -----
+    In ``"iob1"``, spans begin with ``I-``, and ``B-`` only separates a span from one of the same
+    type right before it. A predicted ``B-`` elsewhere is not part of any span, as in seqeval, but
+    an ``I-`` after it begins one.
+
+    References
+    ----------
+    .. [1] E. F. Tjong Kim Sang, S. Buchholz, "Introduction to the CoNLL-2000 shared task:
+    chunking",
+       CoNLL 2000. The measure and its evaluation script.
+
     Examples
     --------
     >>> from treecrf.metrics import span_f1_score
@@ -513,8 +655,11 @@ def span_f1_score(
     >>> y_pred = [["B-PER", "O", "O"], ["B-LOC", "O"]]
     >>> span_f1_score(y_true, y_pred)
     0.5
-    >>> span_f1_score(y_true, y_pred, average=None)
+    >>> span_f1_score(y_true, y_pred, average=None)  # LOC, PER
     array([1., 0.])
+
+    A scheme is stricter than the default:
+
     >>> span_f1_score([["B-PER", "O"]], [["I-PER", "O"]])
     1.0
     >>> span_f1_score([["B-PER", "O"]], [["I-PER", "O"]], scheme="iob2")
@@ -536,13 +681,19 @@ def span_classification_report(
     lengths: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> str | dict:
-    """Build a table of precision, recall, F1, and support per type of span, and their averages.
+    """Build a table of precision, recall, F1, and support of each type of span.
+
+    The last rows are averages over the types.
 
     Parameters
     ----------
-    y_true, y_pred : list of array-like of shape (n_positions,), or one array-like
-        As in `span_f1_score`.
-    scheme, mode : optional
+    y_true : list of array-like of shape (n_positions,), or one array-like
+        True labels, in a form of `span_f1_score`.
+    y_pred : list of array-like of shape (n_positions,), or one array-like
+        Predicted labels, in the same form.
+    scheme : {None, "iob1", "iob2", "ioe2", "iobes", "bilou"}, default=None
+        Tagging scheme of the labels, as in `span_f1_score`.
+    mode : {None, "strict"}, default=None
         As in `span_f1_score`.
     digits : int, default=2
         Number of decimal places in the text.
@@ -550,18 +701,27 @@ def span_classification_report(
         Whether to return a dict instead of text.
     zero_division : {0, 1}, default=0.0
         Value of a precision or recall whose denominator is 0.
-    lengths, groups : optional
-        As in `span_f1_score`.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if the labels are one long array.
+    groups : array-like of shape (n_positions,), default=None
+        Sequence of each position, if the labels are one long array. The positions of a sequence
+        must be consecutive.
 
     Returns
     -------
     str or dict
-        As from seqeval's ``classification_report``.
+        The table, from ``classification_report`` of seqeval. A dict has the values of each type in
+        a dict, with numbers that are not rounded.
 
     Raises
     ------
     ImportError, ValueError, TypeError
-        As `span_f1_score`; ValueError also if there is no span in `y_true` or `y_pred`.
+        As `span_f1_score`. ValueError also if there is no span in `y_true` or `y_pred`.
+
+    See Also
+    --------
+    span_f1_score : F1 over spans. It also explains tagging schemes.
+    token_classification_report : The same for single positions.
 
     Examples
     --------
