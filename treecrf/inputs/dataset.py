@@ -308,43 +308,47 @@ def named(place: str) -> Iterator[None]:
 def split(
     X: Any, y: Any = None, *, lengths: Any = None, groups: Any = None
 ) -> tuple[list, list | None]:
-    """Split a long table into a list of sequences, and its labels into a list of label sequences.
+    """Split a long table into a list of sequences.
 
-    All estimators accept a long table itself. A list is what tools need that treat the items of X
-    as samples, such as the splitters of scikit-learn without groups.
+    All estimators accept a long table itself. You need a list for tools that treat the items of X
+    as samples, such as the splitters of scikit-learn that do not know about groups.
 
     Parameters
     ----------
     X : data frame, array, sparse matrix, list or str
         One long table of all sequences, one after another, in any form that estimators accept.
-    y : array-like of shape (n_positions,) or str, optional
-        Labels of all positions, or the name of the data frame column with the labels.
-    lengths : array-like of shape (n_sequences,), optional
-        Number of positions of each sequence.
-    groups : array-like of shape (n_positions,) or str, optional
-        Sequence that each position belongs to, or the name of the data frame column with this
-        information, or a list of names of columns. The positions of a sequence must be consecutive.
+    y : array-like of shape (n_positions,) or str, default=None
+        Labels of all positions, or the name of the data frame column that holds them.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence. Pass either ``lengths`` or ``groups``.
+    groups : array-like of shape (n_positions,), str or list of str, default=None
+        Sequence that each position belongs to, or the name of the data frame column that holds it,
+        or a list of names of several such columns. The positions of a sequence must be consecutive.
 
     Returns
     -------
     X : list
-        The sequences, in the order of the table. Data frames remain data frames, without the
+        The sequences, in the order of the table. Those of a data frame are data frames, without the
         columns of groups and of labels.
     y : list or None
-        Their labels; None without y.
+        The labels of each sequence. None without y.
 
     Raises
     ------
     ValueError, TypeError
-        If neither or both of ``lengths`` and ``groups`` are given, they do not match X, or y has
-        another number of positions.
+        If neither or both of ``lengths`` and ``groups`` are given, they do not match X, or the
+        number of labels in y differs from that of positions.
+
+    See Also
+    --------
+    PerSequence : Apply a transformer of scikit-learn to such a list.
 
     Examples
     --------
     >>> import pandas as pd
     >>> import treecrf
     >>> table = pd.DataFrame({"day": [1, 1, 2, 2, 2], "light": [0, 9, 0, 8, 9]})
-    >>> X, y = treecrf.split(table, list("nynyy"), groups="day")
+    >>> X, y = treecrf.split(table, ["n", "y", "n", "y", "y"], groups="day")
     >>> X[1]
        light
     2      0

@@ -44,6 +44,9 @@ class Contributions:
         before it, and ``outside[-1]`` for whether there is no position before it.
     labels : array of shape (n_labels,)
         The labels whose scores are explained: all labels of the model, or the chosen one.
+    mean_absolute : float64 array of shape (n_labels, n_features)
+        Mean of the absolute contributions over all positions, which measures how important the
+        features are for the score of each label.
 
     See Also
     --------
@@ -367,6 +370,8 @@ class Explanation:
         The chosen label. If none was chosen, the given or else the predicted label of the position.
     position : int
         The position in the sequence, or the row of the long table, counted from 0.
+    scores : float64 array of shape (n_labels,)
+        Score of each label: the sum of its base value and its contributions.
 
     See Also
     --------

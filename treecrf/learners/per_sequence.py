@@ -25,14 +25,15 @@ from treecrf.utils.validation import DocumentationLink
 class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
     """Apply a scikit-learn transformer to a list of sequences.
 
-    The transformer is fitted to the positions of all sequences together, and then transforms one
-    sequence at a time. A long table needs no `PerSequence`: pass it to the transformer.
+    The transformer is fitted to the positions of all sequences together. It then transforms one
+    sequence at a time. For a long table, you do not need this class: pass the table to the
+    transformer.
 
     Parameters
     ----------
     transformer : transformer
-        A transformer of positions, such as a ``StandardScaler`` or a ``ColumnTransformer``; it is
-        copied. It must return one row for each position.
+        A transformer of positions, such as a ``StandardScaler`` or a ``ColumnTransformer``. It must
+        return one row for each position. `fit` copies it.
 
     Attributes
     ----------
@@ -42,15 +43,15 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
     See Also
     --------
     treecrf.split : Split a long table into a list of sequences.
+    treecrf.stream : Label a sequence online, with a pipeline that contains this transformer.
 
     Notes
     -----
-    Data frames remain data frames of the same library, unless the transformer returns sparse
-    matrices, or ``set_output`` of this class or of the transformer demands something else.
-
-    In a sequence with one symbol per position, the transformer gets a list or 1-D array of strings
-    like the documents that a ``CountVectorizer`` expects. Of sequences that are lists of dicts, it
-    gets one list of dicts.
+    - Data frames remain data frames of the same library, unless the transformer returns sparse
+      matrices, or ``set_output`` of this class or of the transformer demands another form.
+    - For sequences with one symbol per position, the transformer gets a list or a 1-D array of
+      strings, like the documents that a ``CountVectorizer`` expects.
+    - For sequences that are lists of dicts, it gets one list of dicts.
 
     Examples
     --------
@@ -69,24 +70,25 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> PerSequence:
-        """Fit the transformer to all positions.
+        """Fit the transformer to the positions of all sequences.
 
         Parameters
         ----------
         X : list of sequences
             Sequences of the same form: 2-D arrays, sparse matrices, data frames, lists of dicts, or
             symbols.
-        y : list of array-likes of shape (n_positions,), optional
+        y : list of array-like of shape (n_positions,), default=None
             Labels of each sequence. The transformer gets one array with the labels of all
             positions.
         **params
             Further arguments of the ``fit`` of the transformer. ``sample_weight`` may have a weight
-            per sequence, or an array for each sequence. With metadata routing, the transformer must
-            request them.
+            for each sequence, or an array for each sequence. With metadata routing, the transformer
+            must request them.
 
         Returns
         -------
-        self : object
+        self : PerSequence
+            The fitted object.
 
         Raises
         ------
@@ -129,12 +131,12 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         Returns
         -------
         list of arrays, sparse matrices or data frames
-            One for each sequence.
+            The transformed sequences, each with as many rows as it has positions.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If `fit` has not been called.
         ValueError, TypeError
             If the transformer refuses a sequence, or returns another number of rows.
 
@@ -143,9 +145,10 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         >>> from sklearn.preprocessing import MinMaxScaler
         >>> from treecrf import PerSequence
         >>> scaler = PerSequence(MinMaxScaler()).fit([[[0.0], [2.0]], [[10.0]]])
-        >>> scaler.transform([[[5.0]], [[1.0], [2.0]]])
-        [array([[0.5]]), array([[0.1],
-               [0.2]])]
+        >>> for sequence in scaler.transform([[[5.0]], [[1.0], [2.0]]]):
+        ...     print(sequence.tolist())
+        [[0.5]]
+        [[0.1], [0.2]]
         """
         check_is_fitted(self)
         items = _listed(X)
@@ -168,17 +171,18 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
 
         Parameters
         ----------
-        input_features : array-like of str, optional
-            Names of the features, as for the transformer.
+        input_features : array-like of str, default=None
+            Names of the input features, as for the transformer.
 
         Returns
         -------
-        array of str
+        str array of shape (n_features_out,)
+            The names, from ``get_feature_names_out`` of the transformer.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If `fit` has not been called.
 
         Examples
         --------
@@ -197,11 +201,25 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         Parameters
         ----------
         transform : {"default", "pandas", "polars"} or None, default=None
-            As in ``set_output`` of the transformer; None changes nothing.
+            The form, as in ``set_output`` of the transformer:
+
+            - ``"default"``: that which the transformer returns by itself;
+            - ``"pandas"`` or ``"polars"``: data frames of this library;
+            - None: no change.
 
         Returns
         -------
-        self : object
+        self : PerSequence
+            The object itself.
+
+        Examples
+        --------
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from treecrf import PerSequence
+        >>> scaler = PerSequence(StandardScaler()).set_output(transform="pandas")
+        >>> scaler.fit([[[1.0], [2.0]], [[6.0]]]).transform([[[3.0]]])[0]
+            x0
+        0  0.0
         """
         self.transformer.set_output(transform=transform)
         if hasattr(self, "transformer_"):
@@ -237,12 +255,12 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features."""
+        """Number of features in `fit`, if the transformer counts them."""
         return self.transformer_.n_features_in_
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Names of the features."""
+        """Names of the features in `fit`, if the transformer has recorded them."""
         return self.transformer_.feature_names_in_
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -247,32 +247,46 @@ class RowStream:
 
 
 def stream(model: Any, lag: int = 0) -> Stream | PipelineStream:
-    """Return a stream that labels a sequence online with a fitted model or pipeline.
+    """Label a sequence online with a fitted model or pipeline, while it is still arriving.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted model with the method ``stream``, or a pipeline whose last step is one. Its
-        transformers are those of `treecrf.preprocessing`, transformers of scikit-learn that treat
-        each row alone, and `PerSequence` of these.
+        A fitted model with the method ``stream``, or a pipeline whose last step is such a model.
+        The other steps of a pipeline can be:
+
+        - transformers of `treecrf.preprocessing`;
+        - transformers of scikit-learn that treat each row alone, such as ``StandardScaler``;
+        - `PerSequence` with such a transformer of scikit-learn.
     lag : int, default=0
-        Number of further positions that the probabilities of a position depend on.
+        Number of further positions to wait for before the probabilities of a position are computed.
+        A larger lag makes them more accurate, and later.
 
     Returns
     -------
     Stream or PipelineStream
+        A stream, whose methods ``push``, ``finish`` and ``reset`` are described in `Stream`. That
+        of a pipeline takes rows as the first step does.
 
     Raises
     ------
     NotFittedError
-        Before ``fit``.
+        If the model or a step is not fitted.
     TypeError
         If a step cannot transform a sequence online.
     ValueError
-        If a transformer needs the whole sequence, or ``lag`` is invalid.
+        If a transformer or the model needs the whole sequence, or ``lag`` is not a nonnegative
+        integer.
+
+    See Also
+    --------
+    Stream : The methods of a stream.
+    treecrf.preprocessing.RollingFeatures : Statistics of the latest positions.
 
     Examples
     --------
+    A pipeline computes the mean of the last positions and labels each position as it arrives:
+
     >>> import numpy as np
     >>> import treecrf
     >>> from sklearn.pipeline import make_pipeline
@@ -283,8 +297,8 @@ def stream(model: Any, lag: int = 0) -> Stream | PipelineStream:
     >>> rolling = RollingFeatures(windows=25, centered=False)
     >>> pipe = make_pipeline(rolling, treecrf.TreeCRF(max_iter=5)).fit(X, y)
     >>> stream = treecrf.stream(pipe)
-    >>> [stream.push(row).shape for row in X[0][:2]]
-    [(2,), (2,)]
+    >>> [pipe.classes_[stream.push(row).argmax()].item() for row in X[0][7:11]]
+    ['on', 'on', 'off', 'off']
     """
     if not isinstance(model, Pipeline):
         return model.stream(lag)

@@ -22,36 +22,44 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """Labels a sequence online, one position after another.
+    """A sequence that is labeled online, one position after another.
 
-    Made by the method ``stream`` of a fitted model, such as `TreeCRF.stream`. Each call of `push`
-    takes about the same time, however long the sequence has become. Several streams of one model
-    are independent of each other, and do not change if the model is fitted again.
+    You get a stream from the method ``stream`` of a fitted model, such as `TreeCRF.stream`. Each
+    call of `push` takes about the same time, however long the sequence has become. Streams of one
+    model are independent of each other, and do not change if the model is fitted again.
 
     Parameters
     ----------
     model : estimator
         A fitted model.
     lag : int, default=0
-        Number of further positions that the probabilities of a position depend on.
+        Number of further positions to wait for before the probabilities of a position are computed.
+        A larger lag makes them more accurate, and later.
 
     Attributes
     ----------
     n_pushed : int
         Number of positions of the current sequence so far.
     delay : int
-        Number of positions by which results lag behind: ``lag``, and the positions to the right of
-        the labeled one that the model's window contains.
+        Number of positions by which results lag behind: ``lag``, plus the number of positions to
+        the right of the labeled one in the model's window.
+    lag : int
+        The parameter ``lag``.
+
+    See Also
+    --------
+    treecrf.stream : The same for pipelines.
 
     Notes
     -----
     The scores of position t depend on the input up to position t + right, if the window of the
     model contains ``right`` positions to the right. They are computed as soon as this input is
-    known, by which time they are those of the whole sequence. If the scores of the positions 0 to s
-    are known, `push` returns P(label at s - lag) in the chain of these positions: forward messages
-    for ``lag=0``, called filtering, and fixed-lag smoothing otherwise [1]_. The input after the end
-    of the sequence, which only `finish` indicates, then changes nothing but the last ``delay``
-    positions.
+    known, and do not change afterwards.
+
+    Let s be the last position whose scores are known. `push` returns P(label at s - lag) in the
+    chain of the positions 0 to s: by forward messages for ``lag=0``, called filtering, and by
+    fixed-lag smoothing otherwise [1]_. Only `finish` says that a sequence has ended. This can
+    change the probabilities of the last ``delay`` positions only.
 
     References
     ----------
@@ -60,15 +68,20 @@ class Stream:
 
     Examples
     --------
+    With a lag of 1, the label of a position becomes known with the next one:
+
     >>> from treecrf import TreeCRF
     >>> crf = TreeCRF(max_iter=5, l2_regularization=1.0)
     >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
     >>> stream = crf.stream(lag=1)
-    >>> found = [stream.push(symbol) for symbol in "nab"]
-    >>> found[0] is None, found[1].shape
-    (True, (2,))
-    >>> len(stream.finish())
-    1
+    >>> for symbol in "nab":
+    ...     probabilities = stream.push(symbol)
+    ...     print(symbol, None if probabilities is None else crf.classes_[probabilities.argmax()])
+    n None
+    a c
+    b v
+    >>> [crf.classes_[probabilities.argmax()].item() for probabilities in stream.finish()]
+    ['c']
     """
 
     def __init__(self, model: SequenceClassifier, lag: int = 0):
@@ -94,11 +107,12 @@ class Stream:
         self.reset()
 
     def reset(self) -> Stream:
-        """Start a new sequence, and forget the current one.
+        """Forget the current sequence, and start a new one.
 
         Returns
         -------
         self : Stream
+            The stream itself.
         """
         self.n_pushed = 0
         # The latest rows: those that the scores of the next position depend on.
@@ -113,7 +127,7 @@ class Stream:
         return self
 
     def push(self, row: Any) -> np.ndarray | None:
-        """Add a position to the sequence.
+        """Add a position to the sequence, and return the probabilities of an earlier one.
 
         Parameters
         ----------
@@ -123,14 +137,15 @@ class Stream:
 
         Returns
         -------
-        float array of shape (n_classes,) or None
-            Probabilities of the labels ``delay`` positions before, given the input so far. None for
-            the first ``delay`` positions of a sequence.
+        float64 array of shape (n_classes,) or None
+            Probabilities of the labels ``delay`` positions before, given the input so far, in the
+            order of ``classes_``. None for the first ``delay`` positions of a sequence.
 
         Raises
         ------
         ValueError, TypeError
-            If the row does not match the training data. The stream then remains unchanged.
+            If the row does not match the training data, or no label sequence is allowed. The stream
+            then remains unchanged.
         """
         row = copied_row(row)
         rows = [*self._rows, row]
@@ -145,11 +160,13 @@ class Stream:
         return probabilities
 
     def finish(self) -> list[np.ndarray]:
-        """End the sequence, and start a new one.
+        """End the sequence, and return the probabilities of its last positions.
+
+        The stream then starts a new sequence.
 
         Returns
         -------
-        list of float arrays of shape (n_classes,)
+        list of float64 arrays of shape (n_classes,)
             Probabilities of the labels of the remaining positions, at most the last ``delay``,
             given the whole sequence.
 
