@@ -50,20 +50,23 @@ OTHER_CLASSES = ("FlatModel", "FutureFeatureMEMM")
 def load(
     path: str | PathLike[str], *, decoding: str | None = None, n_jobs: int | None = None
 ) -> Labeler:
-    """Load a saved model to label sequences, without importing scikit-learn, scipy or pandas.
+    """Load a saved model for labeling, without importing scikit-learn, scipy or pandas.
 
     Parameters
     ----------
-    path : path-like
+    path : str or path-like
         File that the method ``save`` of an estimator has written.
-    decoding : str, optional
-        How `Labeler.predict` chooses labels, in place of the parameter of the estimator.
-    n_jobs : int, optional
-        Number of threads, in place of the parameter of the estimator; -1 uses all processors.
+    decoding : str, default=None
+        How `Labeler.predict` chooses labels. By default, the parameter ``decoding`` of the
+        estimator applies.
+    n_jobs : int, default=None
+        Number of threads. By default, the parameter ``n_jobs`` of the estimator applies. -1 uses
+        all processors.
 
     Returns
     -------
     Labeler
+        The model, with methods to label sequences.
 
     Raises
     ------
@@ -71,7 +74,6 @@ def load(
         If the file does not exist.
     ModelFileError
         If the file is not a saved model, is damaged or incomplete, or has a newer format version.
-        Nothing in a file is ever executed.
     TypeError
         If only `treecrf.load` can load the model: a `FlatModel`, a `FutureFeatureMEMM`, a
         `StructuredSVM` with a kernel, or a linear model whose attributes are not those of a window.
@@ -81,10 +83,15 @@ def load(
     See Also
     --------
     treecrf.load : Load the estimator itself.
+    treecrf.export_c : Write a model as C code.
+
+    Notes
+    -----
+    Unlike a pickle, a model file contains no code. Nothing in a file is ever executed.
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
     >>> from treecrf import LinearCRF, runtime
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.treecrf"
     >>> LinearCRF(window=1).fit(["abab", "ba"], ["xyxy", "yx"]).save(path)
@@ -122,17 +129,17 @@ def load_for_labeling(path: str | PathLike[str], **given: Any) -> Any:
 
 
 class Labeler:
-    """A saved model that labels sequences, returned by `load`.
+    """A saved model that labels sequences, from `load`.
 
     Its methods are those of the estimator that was saved, with the same results to the last bit. A
     labeler never changes, and threads may share it.
 
     Attributes
     ----------
-    classes_ : array (n_classes,)
+    classes_ : array of shape (n_classes,)
         The labels, sorted.
     n_features_in_ : int
-        Number of features; 1 for symbols.
+        Number of features. It is 1 for symbols.
     decoding : str
         How `predict` chooses labels.
 
@@ -142,7 +149,7 @@ class Labeler:
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
     >>> from treecrf import TreeCRF, runtime
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.treecrf"
     >>> TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]).save(path)
@@ -184,9 +191,11 @@ class Labeler:
         Parameters
         ----------
         X : list of sequences, or one long table
-            As in `TreeCRF.predict`.
-        allowed, known, lengths, groups : optional
-            As in `TreeCRF.predict`.
+            Sequences in the form of the training data, as in `TreeCRF.predict`.
+        allowed, known : optional
+            Possible labels and known labels, as in `TreeCRF.predict`.
+        lengths, groups : optional
+            Sequences of a long table, as in `TreeCRF.predict`.
 
         Returns
         -------
@@ -200,6 +209,16 @@ class Labeler:
             names the sequence and the reason.
         ModuleNotFoundError
             If X needs scipy or pandas, which is not installed.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from treecrf import TreeCRF, runtime
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.treecrf"
+        >>> TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]).save(path)
+        >>> labeler = runtime.load(path)
+        >>> labeler.predict(["ab"], known=[["y", None]])[0].tolist()
+        ['y', 'y']
         """
         return self._fitted.predict(_listed(X), allowed, known, None, lengths, groups)
 
@@ -217,13 +236,15 @@ class Labeler:
         Parameters
         ----------
         X : list of sequences, or one long table
-            As in `TreeCRF.predict`.
-        allowed, known, lengths, groups : optional
-            As in `TreeCRF.predict`.
+            Sequences in the form of the training data, as in `TreeCRF.predict`.
+        allowed, known : optional
+            Possible labels and known labels, as in `TreeCRF.predict`.
+        lengths, groups : optional
+            Sequences of a long table, as in `TreeCRF.predict`.
 
         Returns
         -------
-        list of float arrays of shape (n_positions, n_classes)
+        list of float64 arrays of shape (n_positions, n_classes)
             Marginal probabilities, with columns in the order of ``classes_``. For a long table, one
             array of all positions.
 
@@ -249,24 +270,27 @@ class Labeler:
         Parameters
         ----------
         X : list of sequences, or one long table
-            As in `TreeCRF.predict`.
+            Sequences in the form of the training data, as in `TreeCRF.predict`.
         n_best : int, default=1
             Number of label sequences to return for each sequence.
-        allowed, known, lengths, groups : optional
-            As in `TreeCRF.predict`.
+        allowed, known : optional
+            Possible labels and known labels, as in `TreeCRF.predict`.
+        lengths, groups : optional
+            Sequences of a long table, as in `TreeCRF.predict`.
 
         Returns
         -------
         labels : list of arrays of shape (n_positions,)
-            As from `TreeCRF.decode`; if ``n_best`` is greater than 1, a list of lists of arrays.
-        log_probabilities : float array of shape (n_sequences,)
+            The most probable label sequence of each sequence, as from `TreeCRF.decode`. If
+            ``n_best`` is greater than 1, a list of lists of arrays, the most probable first.
+        log_probabilities : float64 array of shape (n_sequences,)
             Log-probabilities of these label sequences. If ``n_best`` is greater than 1, a list of
             arrays.
 
         Raises
         ------
         ValueError, TypeError, ModuleNotFoundError
-            As in `predict`, and if ``n_best`` is not a positive integer.
+            As in `predict`. ValueError also if ``n_best`` is not a positive integer.
         """
         return self._fitted.decode(_listed(X), n_best, allowed, known, None, lengths, groups)
 
@@ -276,12 +300,13 @@ class Labeler:
         Parameters
         ----------
         lag : int, default=0
-            Number of further positions that the probabilities of a position depend on.
+            Number of further positions to wait for before the probabilities of a position are
+            computed. A larger lag makes them more accurate, and later.
 
         Returns
         -------
         Stream
-            As from `TreeCRF.stream`.
+            A stream, as from `TreeCRF.stream`.
 
         Raises
         ------

@@ -58,33 +58,41 @@ def export_c(
 ) -> None:
     """Write a fitted model as C code that labels sequences, without dependencies.
 
-    The code is C99 that uses nothing but ``<math.h>`` and ``<string.h>``, allocates no memory and
-    writes to no global variable. Its header describes the functions. Labels and probabilities are
-    those of `predict` and `predict_proba`; the guide shows how to call them from other languages.
+    The code is C99. It uses only ``<math.h>`` and ``<string.h>``, allocates no memory, and writes
+    to no global variable. The header describes its functions. Labels and probabilities are those of
+    ``predict`` and ``predict_proba`` of the model. :doc:`/guide/c_export` shows how to call the
+    code from C and from other languages.
 
     Parameters
     ----------
     model : estimator
-        A fitted model of trees, a linear model or a hidden Markov model, with its parameters of
-        prediction, such as ``decoding``.
-    path : path-like
+        A fitted model of trees, a linear model, or a hidden Markov model. The code labels sequences
+        by its parameters of prediction, such as ``decoding``.
+    path : str or path-like
         File to write, with the extension ``.c``. The header is written beside it, with the
-        extension ``.h``. Existing files are replaced if this function has written them.
-    name : str, optional
-        What the names of functions and, in upper case, of macros begin with; by default the name of
-        the file without its extension.
+        extension ``.h``. Existing files are replaced only if this function has written them, or if
+        they are empty.
+    name : str, default=None
+        Beginning of the names of functions and, in upper case, of macros. By default, this is the
+        name of the file without its extension.
 
     Raises
     ------
     NotFittedError
-        If the model has not been fitted.
+        If the model is not fitted.
     NotImplementedError
-        If C code does not support the model: with a beam, a kernel, transition features or an
+        If C code does not support the model: one with a beam, a kernel, transition features, or an
         estimator of rows. The message says what to do.
     ValueError
-        If the extension or the name is invalid, or a file exists that was written otherwise.
+        If the extension or the name is invalid, or a file exists that was not written by this
+        function.
     OSError
         If a file cannot be written.
+
+    See Also
+    --------
+    load : Load a saved model in Python.
+    treecrf.runtime.load : The same without scikit-learn.
 
     Examples
     --------

@@ -49,18 +49,18 @@ LEARNERS = CLASSES.renamed(
 
 
 def load(path: str | PathLike[str]) -> SequenceClassifier:
-    """Load a model that its ``save`` method has written.
+    """Load a model that the method ``save`` has written.
 
     Parameters
     ----------
-    path : path-like
+    path : str or path-like
         File to read.
 
     Returns
     -------
     estimator
-        An estimator of the class that was saved, with the same parameters. Its predictions are
-        identical to those of the saved model, to the last bit.
+        An estimator of the class that was saved, fitted and with the same parameters. Its
+        predictions are those of the saved model, to the last bit.
 
     Raises
     ------
@@ -68,11 +68,20 @@ def load(path: str | PathLike[str]) -> SequenceClassifier:
         If the file does not exist.
     ModelFileError
         If the file is not a saved model, is damaged or incomplete, or has a newer format version.
-        Nothing in a file is ever executed.
+
+    See Also
+    --------
+    TreeCRF.save : Save a model.
+    treecrf.runtime.load : Load a model for labeling only, without scikit-learn.
+    export_c : Write a model as C code.
+
+    Notes
+    -----
+    Unlike a pickle, a model file contains no code. Nothing in a file is ever executed.
 
     Examples
     --------
-    >>> import tempfile, pathlib, treecrf
+    >>> import pathlib, tempfile, treecrf
     >>> crf = treecrf.TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.treecrf"
     >>> crf.save(path)

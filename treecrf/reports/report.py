@@ -51,12 +51,18 @@ BEGINNING = "<!doctype html>\n<!-- report of treecrf -->"
 
 @dataclass(frozen=True)
 class Report:
-    """A page in HTML, from `report`.
+    """A page in HTML that describes a model, from `report`.
+
+    Notebooks show the page as the last value of a cell.
 
     Attributes
     ----------
     html : str
         The whole page. It loads nothing from elsewhere.
+
+    See Also
+    --------
+    report : Make a report.
     """
 
     html: str
@@ -67,7 +73,8 @@ class Report:
         Parameters
         ----------
         path : str or path-like
-            An existing file is replaced only if it is a report.
+            File to write, such as ``"report.html"``. An existing file is replaced only if it is a
+            report or empty.
 
         Raises
         ------
@@ -75,6 +82,16 @@ class Report:
             If the file exists and is not a report.
         OSError
             If the file cannot be written.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from treecrf import TreeCRF, report
+        >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+        >>> report(TreeCRF(max_iter=5).fit(X, y), X, y).save(path)
+        >>> path.exists()
+        True
         """
         check_report_output(path)
         replace_file(path, self.html.encode("utf-8", "backslashreplace"))
@@ -121,44 +138,53 @@ def report(
 ) -> Report:
     """Describe a model and its predictions on one page, to open in a browser and to pass on.
 
-    The page shows scores with intervals, the confusion of labels, accuracy by the length of
-    segments and near their ends, calibration, every sequence as a timeline of true and predicted
-    labels and of probabilities, the contributions to the scores where the model is most wrong,
-    importances, transitions, and the effects of features. It is one file without links to others.
-    Use the arrow keys to step through positions and sequences, and + and - to zoom.
+    The page is a single HTML file without links to others. It shows:
+
+    - scores with confidence intervals, and the confusion of labels;
+    - accuracy by the length of segments and near their ends, and calibration;
+    - every sequence as a timeline of true and predicted labels and of probabilities;
+    - contributions to the scores where the model is most wrong;
+    - importances, transitions, and the effects of features.
+
+    In the browser, use the arrow keys to step through positions and sequences, and + and - to zoom.
 
     Parameters
     ----------
     model : fitted classifier
         Any classifier of treecrf.
     X : list of sequences, or one long table
-        Data to label, preferably not the training data; as in the model's ``predict``.
-    y : labels of the sequences, or str, optional
-        As in the model's ``score``, or the name of the column with the labels; unknown ones have no
-        part in the scores. Without labels, the page shows predictions and how certain they are.
-    other : fitted classifier, optional
-        A second model with the same labels, to compare: the difference of all scores with
-        intervals, McNemar's test, and the sequences where the models differ. Requires ``y``.
-    X_train : list of sequences, or one long table, optional
-        Training data; the page then shows the columns of X whose values are distributed
-        differently.
-    symbols : str or list, optional
-        Texts of the positions, which are highlighted by label: the name of a column or key of X, or
-        a list of strings for each sequence. By default, the input if it consists of symbols.
-    title : str, optional
-        Title of the page.
+        Data to label, preferably not the training data, as in `treecrf.TreeCRF.predict`.
+    y : list of array-like of shape (n_positions,), array-like or str, default=None
+        True labels, or the name of the data frame column that holds them. Positions whose label is
+        unknown do not count in the scores. Without y, the page shows the predictions and how
+        certain they are.
+    other : fitted classifier, default=None
+        A second model with the same labels, to compare with the first. The page then shows the
+        differences of all scores with confidence intervals, McNemar's test, and the sequences in
+        which the predictions differ. This requires y.
+    X_train : list of sequences, or one long table, default=None
+        Training data. If given, the page shows which columns of X are distributed differently.
+    symbols : str or list, default=None
+        Texts of the positions, which the page highlights by label: the name of a column or key of
+        X, or a list of strings for each sequence. By default, this is the input if it consists of
+        symbols.
+    title : str, default=None
+        Title of the page. By default, it is made of the name of the model's class.
     n_explained : int, default=100
-        Number of positions with contributions to the scores, at most 1,000: those with the greatest
-        log loss, wrong ones first, or without labels the least certain ones.
-    lengths, groups : optional
-        As in the model's ``predict``.
-    groups_train : optional
+        Number of positions whose scores are explained, at most 1,000. These are the positions with
+        the greatest log loss, wrong ones first. Without labels, they are the least certain ones.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
+    groups_train : array-like of shape (n_positions,) or str, default=None
         The ``groups`` of a long table ``X_train``.
 
     Returns
     -------
     Report
-        With ``save(path)``. Notebooks show the page itself.
+        The page. Its method ``save(path)`` writes it to a file, and notebooks show it.
 
     Raises
     ------
@@ -168,17 +194,23 @@ def report(
         If the data do not match the model or have no positions, the models have different labels,
         or an argument is invalid.
 
+    See Also
+    --------
+    treecrf.metrics.paired_bootstrap : Compare a metric of two models.
+    treecrf.inspection.contributions : Explain the scores of all positions.
+
     Notes
     -----
-    Intervals hold 95 % of the scores of 1,000 resamples of whole sequences. There are none for a
-    single sequence. Three probabilities are stored for each position, in steps of 1/255.
+    The confidence intervals contain 95 % of the scores of 1,000 resamples of whole sequences. A
+    single sequence has none. The page stores at most three probabilities for each position, in
+    steps of 1/255.
 
     Examples
     --------
     >>> from treecrf import TreeCRF, report
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> page = report(TreeCRF(max_iter=5).fit(X, y), X, y)
-    >>> page.html.startswith("<!doctype html>")
+    >>> page = report(TreeCRF(max_iter=5).fit(X, y), X, y, title="Consonants and vowels")
+    >>> "<title>Consonants and vowels</title>" in page.html
     True
     """
     data = Data.of(model, X, y, lengths, groups, symbols)

@@ -56,7 +56,10 @@ MAX_REPEATED = 40
 
 
 class ModelFileError(ValueError):
-    """The file is not a saved model, is damaged, or has a newer format."""
+    """The file is not a saved model, is damaged or incomplete, or has a newer format version.
+
+    `treecrf.load` and `treecrf.runtime.load` raise it. It is a `ValueError`.
+    """
 
 
 class NeedsEstimator(Exception):
