@@ -593,7 +593,8 @@ def span_f1_score(
     average : {None, "macro", "micro", "weighted"}, default="micro"
         How the values of the types of spans are averaged:
 
-        - ``"micro"``: the counts of all types are added up first, as in the CoNLL shared tasks.
+        - ``"micro"``: the counts of all types are added up first, as in the CoNLL shared tasks
+          [1]_.
         - ``"macro"``: all types count equally.
         - ``"weighted"``: types count by their numbers of true spans.
         - None: not at all, which gives one value per type.
@@ -645,8 +646,7 @@ def span_f1_score(
     References
     ----------
     .. [1] E. F. Tjong Kim Sang, S. Buchholz, "Introduction to the CoNLL-2000 shared task:
-    chunking",
-       CoNLL 2000. The measure and its evaluation script.
+       chunking", CoNLL 2000.
 
     Examples
     --------

@@ -1,9 +1,11 @@
-"""Plots of fitted models, drawn with matplotlib, which is imported when the first is drawn.
+"""Plots of fitted models, drawn with matplotlib: ``pip install "treecrf[plot]"``.
 
-Each plot is a function ``plot_...``. Its first argument is a fitted model or a result of
-`treecrf.inspection`, followed by data if needed. ``ax`` are the axes to draw on; by default a new
-figure of suitable size is made. The axes are returned, and ``ax.figure`` is their figure. Get the
-plotted numbers from `treecrf.inspection`. `highlight_text` writes HTML and needs no matplotlib.
+The first argument of a function ``plot_...`` is a fitted model, followed by data if needed, or a
+result of `treecrf.inspection`, which has the plotted numbers. Pass ``ax`` to draw on your own axes.
+By default, a new figure of suitable size is made. The functions return the axes, and ``ax.figure``
+is their figure.
+
+`highlight_text` writes HTML and does not need matplotlib.
 """
 
 from treecrf.plotting.bars import (

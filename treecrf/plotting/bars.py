@@ -68,35 +68,46 @@ BEYOND = "#9A9A9A"
 def plot_importances(
     importances: Any, *, max_features: int = 20, max_labels: int = 8, ax: Any = None
 ) -> Any:
-    """Plot the importance of features as bars, the most important on top.
+    """Plot the importance of features as bars, the most important at the top.
 
-    Gains of tests of previous labels and of the ends of sequences are also shown, in gray and as
+    Gains of tests of previous labels and of the ends of sequences are shown as well, in gray and as
     fractions of the total gain of all features. The trees of a conditional random field often gain
-    as much from previous labels as from all features.
+    as much from previous labels as from all features together.
 
     Parameters
     ----------
     importances : fitted classifier or Bunch
-        A model with boosted trees, for its importance by gain, or the result of
-        `treecrf.inspection.gain_importance` or `treecrf.inspection.permutation_importance`. Gains
-        by label are shown in the colors of the labels, and permutation importances with their
-        standard deviation.
+        What to plot:
+
+        - a model with boosted trees: its importance by gain;
+        - the result of `treecrf.inspection.gain_importance`. With ``per_label=True``, the gains
+          have the colors of the labels;
+        - the result of `treecrf.inspection.permutation_importance`, with standard deviations.
     max_features : int, default=20
         Maximum number of bars.
     max_labels : int, default=8
-        Maximum number of labels with their own colors, those with the highest gains.
+        Maximum number of labels with their own colors. These are the labels with the highest gains.
     $ax
 
     $raises
         If the model has no trees, a parameter is invalid, or ``ax`` is not an Axes object.
 
+    See Also
+    --------
+    plot_importance_map : Importance at each offset of the window.
+    treecrf.inspection.gain_importance : Importance by gain, as numbers.
+    treecrf.inspection.permutation_importance : Importance on any data, as numbers.
+
     Examples
     --------
+    The label follows the feature *x0*. The previous label, in gray, comes second:
+
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_importances
     >>> settings = dict(l2_regularization=1.0, early_stopping=False, init="zero")
     >>> crf = TreeCRF(max_iter=5, **settings).fit([[[1, 0], [0, 1]], [[0, 1]]], ["xy", "y"])
-    >>> [tick.get_text() for tick in plot_importances(crf).get_yticklabels()]
+    >>> ax = plot_importances(crf)
+    >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['x0', 'label[-1]', 'x1']
     """
     check_positive("max_labels", max_labels)
@@ -201,34 +212,48 @@ def plot_importance_map(
     max_features: int = 30,
     ax: Any = None,
 ) -> Any:
-    """Plot the importance of features by offset in the window.
+    """Plot the importance of features at each offset of the window, as a map.
 
-    Rows are features and columns are offsets in the window; 0 is the labeled position. Discovered
-    features of a `treecrf.FutureFeatureMEMM`, which have no offset, are shown in a column ``bags``.
-    The last rows are tests of previous labels, and of the ends of sequences.
+    Rows are features and columns are offsets, of which 0 is the labeled position. The last rows are
+    tests of previous labels and of the ends of sequences. Discovered features of a
+    `treecrf.FutureFeatureMEMM`, which have no offset, are shown in a column ``bags``.
 
     Parameters
     ----------
     importances : fitted classifier or Bunch
-        A model with boosted trees, or the result of `treecrf.inspection.gain_importance`; the next
-        two parameters need a result with ``per_label=True``.
-    label : str, int or bool, optional
-        If given, only the trees of this label.
-    feature : str, optional
-        If given, only this feature; the rows are then labels.
+        A model with boosted trees, or the result of `treecrf.inspection.gain_importance`.
+    label : str, int or bool, default=None
+        Label whose trees are shown. This needs a model, or a result with ``per_label=True``. By
+        default, the trees of all labels are shown together.
+    feature : str, default=None
+        Name of the only feature to show. The rows are then labels, which also needs a model, or a
+        result with ``per_label=True``. By default, all features are shown. Pass at most one of
+        ``label`` and ``feature``.
     scale : {"log", "linear", "row"}, default="log"
-        How gains are mapped to colors. ``"log"`` shows small ones next to large ones, over a range
-        of 1,000. ``"row"`` shows each gain as a fraction of the largest of its row.
+        How gains are mapped to colors:
+
+        - ``"log"``: by their logarithm, over a range of 1,000, which shows small gains next to
+          large ones.
+        - ``"linear"``: in proportion.
+        - ``"row"``: in proportion to the largest gain of the row.
     max_features : int, default=30
-        Maximum number of features to show, the most important on top.
+        Maximum number of features to show, the most important at the top.
     $ax
 
     $raises
         If the model has no trees or no such label or feature, gains by label are needed but not
-        given, the scale is invalid, or ``ax`` is not an Axes object.
+        given, both ``label`` and ``feature`` are given, the scale is invalid, or ``ax`` is not an
+        Axes object.
+
+    See Also
+    --------
+    plot_importances : Sums over all offsets, as bars.
+    treecrf.inspection.gain_importance : The same as numbers.
 
     Examples
     --------
+    Rows for the labels *c* and *v*, and columns for the offsets -1, 0, and 1:
+
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_importance_map
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
@@ -343,9 +368,10 @@ BREAKS = re.compile(r"(?<= and )|(?<=, )")
 
 @drawing
 def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
-    """Plot the effects of rules on the scores of labels.
+    """Plot the effects of rules on the scores of labels, as bars.
 
-    The label of a rule stands behind its condition, after an arrow, unless all are of one label.
+    After an arrow, each condition is followed by the label of the rule, unless all rules have one
+    label.
 
     Parameters
     ----------
@@ -359,13 +385,19 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     $raises
         If the model has no trees, there are no rules, or ``ax`` is not an Axes object.
 
+    See Also
+    --------
+    treecrf.inspection.strongest_rules : The same as text.
+    plot_weights : The same for linear models.
+
     Examples
     --------
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_rules
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
     >>> crf = TreeCRF(max_iter=5, max_leaf_nodes=3, l2_regularization=1.0).fit(X, y)
-    >>> plot_rules(crf, n_rules=1).get_yticklabels()[0].get_text()
+    >>> ax = plot_rules(crf, n_rules=1)
+    >>> ax.get_yticklabels()[0].get_text()
     "label[-1] is 'c' and symbol is 'a'"
     """
     title = "strongest rules"
@@ -394,9 +426,10 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
 
 @drawing
 def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: Any = None) -> Any:
-    """Plot the strongest weights of a linear model.
+    """Plot the strongest weights of a linear model, as bars.
 
-    The label of a weight stands behind its condition, after an arrow, unless all are of one label.
+    After an arrow, each condition is followed by the label of the weight, unless all weights have
+    one label.
 
     Parameters
     ----------
@@ -404,8 +437,8 @@ def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: An
         A linear model, or the result of `treecrf.inspection.strongest_weights`.
     n_weights : int, default=20
         Maximum number of weights to show.
-    label : str, int or bool, optional
-        If given, only weights for this label; for a model.
+    label : str, int or bool, default=None
+        Label of the weights, if a model is passed. By default, weights of all labels are shown.
     $ax
 
     $raises
@@ -414,14 +447,17 @@ def plot_weights(weights: Any, *, n_weights: int = 20, label: Any = None, ax: An
 
     See Also
     --------
-    plot_transition_scores : Plots all weights of labels after labels.
+    treecrf.inspection.strongest_weights : The same as text.
+    plot_transition_scores : All weights of labels after labels.
+    plot_rules : The same for trees.
 
     Examples
     --------
     >>> from treecrf import LinearCRF
     >>> from treecrf.plotting import plot_weights
     >>> crf = LinearCRF().fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)
-    >>> plot_weights(crf, n_weights=1).get_yticklabels()[0].get_text()
+    >>> ax = plot_weights(crf, n_weights=1)
+    >>> ax.get_yticklabels()[0].get_text()
     "label[-1] is 'c'"
     """
     if not _is_list_of(Weight, weights):
@@ -528,26 +564,30 @@ def plot_explanation(
     ----------
     explanation : fitted classifier or Explanation
         A model, or the result of `treecrf.inspection.explain`.
-    x : sequence or long table, optional
-        As in `treecrf.inspection.explain`; required for a model.
-    position : int, optional
-        Position in the sequence, or row of the long table; required for a model.
-    y : array-like of shape (n_positions,) or str, optional
-        Labels of all positions, as in `treecrf.inspection.explain`; only for a model.
-    label : str, int or bool, optional
-        Label whose score is explained; by default, the label of the position.
-    against : str, int or bool, optional
-        If given, the difference between the scores of the two labels is explained.
+    x : sequence or long table, default=None
+        Input of the model, as in `treecrf.inspection.explain`. Required for a model.
+    position : int, default=None
+        Position in the sequence, or row of the long table. Required for a model.
+    y : array-like of shape (n_positions,) or str, default=None
+        Labels of all positions, as in `treecrf.inspection.explain`. Only for a model.
+    label : str, int or bool, default=None
+        Label whose score is explained. By default, this is the label of the position.
+    against : str, int or bool, default=None
+        A second label. If given, the difference between the scores of the two labels is explained.
     max_features : int, default=12
-        Maximum number of features to show. The rest is shown as one bar, together with those below
-        1 % of the sum of all absolute contributions.
+        Maximum number of features to show. One more bar shows the sum of all others, including
+        those below 1 % of the sum of all absolute contributions.
     lengths, groups : optional
-        As in the model's ``predict``; only for a model.
+        Sequences of a long table, as in `treecrf.inspection.explain`. Only for a model.
     $ax
 
     $raises
         As `treecrf.inspection.explain`, if a label does not exist or is compared with itself, or if
         ``ax`` is not an Axes object.
+
+    See Also
+    --------
+    treecrf.inspection.explain : The same as numbers and text.
 
     Examples
     --------

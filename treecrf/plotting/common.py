@@ -47,12 +47,13 @@ MAX_TITLE_LINES = 3
 POINTS_PER_INCH = 72
 # What the docstrings of all plots say.
 DRAWING = {
-    "ax": """ax : matplotlib axes, optional
-        Axes to draw on; by default, a new figure is made.
+    "ax": """ax : matplotlib Axes, default=None
+        Axes to draw on. By default, a new figure is made.
 
     Returns
     -------
-    matplotlib axes""",
+    matplotlib Axes
+        The axes with the plot.""",
     "raises": """Raises
     ------
     ImportError

@@ -63,34 +63,43 @@ def plot_partial_dependence(
 ) -> Any:
     """Plot the mean probability or score of each label as a function of a feature's value.
 
-    Numbers are drawn as lines, which jump where the trees do. If values of a number were chosen so
-    that steps between them may be missed, each value has a mark, and the line keeps its height up
-    to the middle between two values. The values of a category or a boolean have bars: those of
-    probabilities are stacked, those of scores stand side by side.
+    - **Numbers** are drawn as lines, which jump where the trees do. If steps between the values may
+      have been missed, each value has a mark, and the line keeps its height up to the middle
+      between two values.
+    - **Categories and booleans** are drawn as bars. Those of probabilities are stacked, and those
+      of scores stand side by side.
 
     Parameters
     ----------
     dependence : fitted classifier or Bunch
         A model, or the result of `treecrf.inspection.partial_dependence`.
-    X : sequences, optional
-        Data to average over; required for a model.
-    feature : str or int, optional
-        Name or index of the feature; required for a model.
+    X : list of sequences, or one long table, default=None
+        Data to average over. Required for a model.
+    feature : str or int, default=None
+        Name or index of the feature. Required for a model.
     offset : int or None, default=0
-        Offset in the window, or None for all offsets.
-    labels : list, optional
-        Labels to show; by default those whose mean changes the most.
+        Offset in the window, or None for all offsets, as in
+        `treecrf.inspection.partial_dependence`.
+    labels : list, default=None
+        Labels to show. By default, these are the labels whose mean changes the most.
     max_labels : int, default=8
-        Maximum number of labels, unless they are given.
-    values : list, optional
-        As in `treecrf.inspection.partial_dependence`.
-    lengths, groups : optional
-        As in the model's ``predict``.
+        Maximum number of labels, if ``labels`` is None.
+    values : list, default=None
+        Values of the feature, as in `treecrf.inspection.partial_dependence`.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
     $ax
 
     $raises
         As `treecrf.inspection.partial_dependence`, if a label does not exist, or if ``ax`` is not
         an Axes object.
+
+    See Also
+    --------
+    treecrf.inspection.partial_dependence : The same as numbers.
 
     Examples
     --------
@@ -199,30 +208,40 @@ def plot_transition_scores(
     groups: GroupsLike = None,
     ax: Any = None,
 ) -> Any:
-    """Plot the mean score of each label after each previous label.
+    """Plot the mean score of each label after each previous label, as a map.
+
+    There is a row for each previous label and one for the start of a sequence. With order 2 and
+    above, scores are averaged over earlier labels. Labels that cannot follow are hatched.
 
     Parameters
     ----------
     scores : fitted classifier or Bunch
         Any model, or the result of `treecrf.inspection.transition_scores` or
         `treecrf.inspection.transition_weights`.
-    X : sequences, optional
+    X : list of sequences, or one long table, default=None
         Data to average over. Without data, the transition weights of the model are shown, which
         must not depend on the input.
-    lengths, groups : optional
-        As in the model's ``predict``.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
     $ax
-        One row for each previous label and one for the start of a sequence. For order 2 and above,
-        scores are averaged over earlier labels. Labels that cannot follow are hatched.
 
     $raises
         As `treecrf.inspection.transition_scores`, or if ``ax`` is not an Axes object.
+
+    See Also
+    --------
+    treecrf.inspection.transition_scores : Mean scores, as numbers.
+    treecrf.inspection.transition_weights : Weights that do not depend on the input, as numbers.
 
     Examples
     --------
     >>> from treecrf import HMMClassifier
     >>> from treecrf.plotting import plot_transition_scores
-    >>> ax = plot_transition_scores(HMMClassifier().fit(["aab", "bbb"], ["xxy", "yyy"]), ["ab"])
+    >>> hmm = HMMClassifier().fit(["aab", "bbb"], ["xxy", "yyy"])
+    >>> ax = plot_transition_scores(hmm, ["ab"])
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['start', 'x', 'y']
     """
@@ -292,28 +311,41 @@ def plot_likelihood(
     groups: GroupsLike = None,
     ax: Any = None,
 ) -> Any:
-    """Plot the mean log-likelihood per position, or another objective, by iteration.
+    """Plot the mean log-likelihood per position, or another objective, after each iteration.
+
+    The iteration with the best validation score is marked.
 
     Parameters
     ----------
     curve : fitted classifier or Bunch
         A model with boosted trees, or the result of `treecrf.inspection.likelihood_curve`.
-    X, y : sequences and their labels, optional
+    X : list of sequences, or one long table, default=None
         Further data to score after each iteration.
-    lengths, groups : optional
-        As in the model's ``score``.
+    y : list of array-like of shape (n_positions,), array-like or str, default=None
+        True labels of X. X and y are given together, or not at all.
+    lengths : array-like of int of shape (n_sequences,), default=None
+        Number of positions of each sequence, if X is a long table.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if X is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
     $ax
-        The iteration with the best validation score is marked.
 
     $raises
         As `treecrf.inspection.likelihood_curve`, or if ``ax`` is not an Axes object.
 
+    See Also
+    --------
+    treecrf.inspection.likelihood_curve : The same as numbers.
+
     Examples
     --------
+    A line with a point before the first iteration and one after each of five:
+
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_likelihood
     >>> crf = TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
-    >>> plot_likelihood(crf).lines[0].get_ydata().shape
+    >>> ax = plot_likelihood(crf)
+    >>> ax.lines[0].get_ydata().shape
     (6,)
     """
     data = {"lengths": lengths, "groups": groups}

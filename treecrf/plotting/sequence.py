@@ -285,8 +285,9 @@ def plot_sequence(
 ) -> Any:
     """Plot the predictions of a model for one sequence.
 
-    The probabilities of the labels at each position are shown as stacked colors. Above them are the
-    predicted labels, the true labels if given, marks where the two differ, and the symbols.
+    Stacked colors show the probabilities of the labels at each position. Above them are the
+    predicted labels, the true labels if given, marks where the two differ, and the symbols. Labels
+    that are nowhere true, predicted, or probable are combined as "others".
 
     Parameters
     ----------
@@ -294,30 +295,34 @@ def plot_sequence(
         Any classifier of treecrf.
     x : sequence or long table
         One sequence, in a form that the model accepts, or a long table with ``groups``.
-    y : array-like of shape (n_positions,) or str, optional
+    y : array-like of shape (n_positions,) or str, default=None
         True labels, or the name of the data frame column that holds them.
-    symbols : list of str, optional
-        Texts to write above the positions, such as words; by default the input if it consists of
-        symbols. Texts that would be too small to read are left out.
-    times : array-like of shape (n_positions,) or str, optional
+    symbols : list of str, default=None
+        Texts to write above the positions, such as words. By default, this is the input if it
+        consists of symbols. Texts that would be too small to read are left out.
+    times : array-like of shape (n_positions,) or str, default=None
         Dates, times or increasing numbers for the horizontal axis, or the name of the data frame
-        column that holds them. The default is the index of a pandas data frame if it holds
-        increasing times, and otherwise the position.
-    groups : array-like of shape (n_positions,) or str, optional
-        Sequence that each position of a long table belongs to, or the name of the data frame
-        column with this information, as in ``predict``.
-    group : str, int or other value of ``groups``, optional
-        The sequence to plot; required if there are several.
+        column that holds them. By default, these are the index values of a pandas data frame if
+        they are increasing times, and otherwise the positions.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if x is a long table, or the name of the data frame column that
+        holds it. For details, see `treecrf.TreeCRF.predict`.
+    group : str, int or other value of ``groups``, default=None
+        The sequence to plot. Required if there are several.
     max_labels : int, default=8
         Maximum number of labels with their own colors. If there are more, the labels with the
         highest total probability are shown, and the rest share one color. From the ninth label on,
         the colors repeat with other hatches.
     $ax
-        Labels that are nowhere true, predicted, or probable are combined as "others".
 
     $raises
         If x does not match the training data, y, ``symbols`` or ``times`` does not match x, the
         group does not exist or is not given, or ``ax`` is not an Axes object.
+
+    See Also
+    --------
+    highlight_text : A text in which the predicted spans have colors.
+    treecrf.report : All sequences on one page, with scores.
 
     Examples
     --------
@@ -480,7 +485,7 @@ def plot_future_features(
     group: Any = None,
     ax: Any = None,
 ) -> Any:
-    """Plot where in a sequence the discovered features are active.
+    """Plot where in a sequence the discovered features of a model are active.
 
     Each feature has two rows: the probability that a position is a positive instance, and the
     probability that its bag contains one.
@@ -491,13 +496,20 @@ def plot_future_features(
         A fitted model.
     x : sequence or long table
         One sequence, in a form that the model accepts, or a long table with ``groups``.
-    groups, group : optional
-        Sequence to plot of a long table, as in `plot_sequence`.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if x is a long table, as in `plot_sequence`.
+    group : str, int or other value of ``groups``, default=None
+        The sequence to plot. Required if there are several.
     $ax
 
     $raises
         If the sequence does not match the training data, no features were discovered, the group
         does not exist or is not given, or ``ax`` is not an Axes object.
+
+    See Also
+    --------
+    treecrf.FutureFeatureMEMM : The model, which describes the features in ``future_features_``.
+    plot_sequence : The predictions of a model.
 
     Examples
     --------

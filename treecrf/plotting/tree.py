@@ -62,34 +62,36 @@ def plot_tree(
 ) -> Any:
     """Draw one tree.
 
-    The tree is drawn from left to right. If a test holds, the upper branch with a solid line
-    applies; otherwise the lower one with a dashed line. A leaf shows its value, which is added to
-    the score of the label, and the weight of the training examples that reached it. The width of a
-    branch shows the fraction of the training examples.
+    The tree is drawn from left to right:
+
+    - If a test holds, follow the upper branch, which has a solid line. Otherwise, follow the lower
+      one, which is dashed. The width of a branch shows the fraction of the training examples.
+    - A leaf shows its value, which is added to the score of the label, and in parentheses the
+      weight of the training examples that reached it.
 
     Parameters
     ----------
     model : fitted classifier
         A classifier with boosted trees.
     iteration : int, default=0
-        Number of the iteration; negative numbers count from the last.
-    label : str, int or bool, optional
-        Label of the tree; the first label by default.
+        Index of the boosting iteration. Negative numbers count from the last one.
+    label : str, int or bool, default=None
+        Label of the tree. By default, this is the first label.
     max_depth : int or None, default=5
-        Maximum depth to draw; deeper leaves are only counted. None draws the whole tree, which may
-        be wider than a page.
+        Maximum depth to draw. Below it, only the number of leaves is shown. None draws the whole
+        tree, which may be wider than a page.
     decimals : int, default=3
         Number of decimal places of values.
-    $ax
-        The text is scaled to fit the axes.
+    $ax The text is scaled to fit them.
 
     $raises
-        If the model has no trees, the iteration or label does not exist, or ``ax`` is not an Axes
-        object.
+        If the model has no trees, the iteration or the label does not exist, or ``ax`` is not an
+        Axes object.
 
     See Also
     --------
-    treecrf.inspection.export_text : Larger trees as text.
+    treecrf.inspection.export_text : Trees of any size as text.
+    treecrf.inspection.export_graphviz : A tree in the DOT language.
 
     Examples
     --------

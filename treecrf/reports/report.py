@@ -169,7 +169,7 @@ def report(
         X, or a list of strings for each sequence. By default, this is the input if it consists of
         symbols.
     title : str, default=None
-        Title of the page. By default, it is made of the name of the model's class.
+        Title of the page. By default, the class of the model and the number of positions.
     n_explained : int, default=100
         Number of positions whose scores are explained, at most 1,000. These are the positions with
         the greatest log loss, wrong ones first. Without labels, they are the least certain ones.
