@@ -178,21 +178,25 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         Parameters
         ----------
         X : list of sequences, or one long table
-            Sequences of the same form and with the same features as the training data. Those
-            without positions have empty results.
+            Sequences to label, in one of the forms that `fit` accepts, with the features of the
+            training data. A sequence without positions has an empty result.
         allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
-            Labels that are possible at each position, with columns in the order of ``classes_``; or
-            a list with the set of possible labels of each position, or None if all are. Labels that
-            are strings may also be in lists. None in place of a sequence means that all labels are
-            possible in it. Probabilities are conditional on the labels being allowed. For a long
-            table, one array or list of all positions.
+            Labels that are possible at each position. All results are conditional on them. The
+            entry of a sequence is one of these:
+
+            - A boolean array, with columns in the order of ``classes_``.
+            - A list with the set of possible labels of each position, or None if all are possible.
+              Labels that are strings may also be in lists.
+            - None: all labels are possible in the whole sequence.
+
+            For a long table, pass one array or list of all positions.
         known : list of lists of labels or None, optional
             Labels that are already known, with None, NaN or a masked value at all other positions.
             Known labels are kept, and the other labels are predicted given them. For a long table,
-            one list of all positions.
+            pass one list of all positions.
         init_score : list of array-likes of shape (n_positions, n_classes), optional
-            Scores of the labels at each position, which are added to those of the model, for a
-            `TreeCRF` that was fitted with such scores. For a long table, one array of all
+            Scores of the labels at each position, which are added to those of the model. Only for a
+            `TreeCRF` that was fitted with such scores. For a long table, pass one array of all
             positions.
         lengths : array-like of shape (n_sequences,), optional
             Number of positions of each sequence in a long table.
@@ -204,8 +208,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         Returns
         -------
         list of arrays of shape (n_positions,)
-            Labels chosen by the parameter ``decoding``. For a long table, one array of all
-            positions.
+            Labels of each sequence, with the dtype of ``classes_``. The parameter ``decoding`` says
+            how they are chosen. For a long table, one array of all positions.
 
         Raises
         ------
@@ -215,6 +219,12 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             If X does not match the training data, or no label sequence is possible. The message
             names the sequence and the reason.
 
+        See Also
+        --------
+        predict_proba : Probabilities of all labels at each position.
+        decode : The most probable label sequences, and their log-probabilities.
+        stream : Label a sequence while it is still arriving.
+
         Examples
         --------
         >>> from treecrf import TreeCRF
@@ -222,6 +232,9 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
         >>> crf.predict(["nab"])[0].tolist()
         ['c', 'v', 'c']
+
+        The last label is known, or labels are excluded:
+
         >>> crf.predict(["nab"], known=[[None, None, "v"]])[0].tolist()
         ['c', 'v', 'v']
         >>> crf.predict(["nab"], allowed=[[{"c"}, {"c", "v"}, {"v"}]])[0].tolist()
@@ -252,15 +265,23 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         Parameters
         ----------
         X : list of sequences, or one long table
-            As in `predict`.
-        allowed, known, init_score, lengths, groups : optional
-            As in `predict`.
+            Sequences to label, as in `predict`.
+        allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
+            Labels that are possible at each position, as in `predict`.
+        known : list of lists of labels or None, optional
+            Labels that are already known, as in `predict`.
+        init_score : list of array-likes of shape (n_positions, n_classes), optional
+            Scores that are added to those of a `TreeCRF`, as in `predict`.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
         list of float arrays of shape (n_positions, n_classes)
-            Marginal probabilities, with columns in the order of ``classes_``. For a long table, one
-            array of all positions.
+            Marginal probabilities, with columns in the order of ``classes_``. Each row sums to 1.
+            For a long table, one array of all positions.
 
         Raises
         ------
@@ -269,13 +290,23 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         ValueError, TypeError
             As in `predict`.
 
+        See Also
+        --------
+        predict_pairwise_proba : Joint probabilities of neighboring labels.
+        decision_function : The same as log-odds.
+        staged_predict_proba : Probabilities after each iteration, for boosted trees.
+
         Examples
         --------
         >>> from treecrf import TreeCRF
         >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
         >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-        >>> crf.predict_proba(["nab"])[0].shape
-        (3, 2)
+        >>> crf.classes_.tolist()
+        ['c', 'v']
+        >>> crf.predict_proba(["nab"])[0].round(2)
+        array([[0.95, 0.05],
+               [0.08, 0.92],
+               [0.8 , 0.2 ]])
         """
         predictor = self._predictor()
         refuse_metrics_of_rows(X)
@@ -293,21 +324,30 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
     ) -> Any:
         """Compute the log-odds of every label at every position, given the whole sequence.
 
-        These are the logits of the probabilities of `predict_proba`, in the form that scikit-learn
-        expects of classifiers, for example for calibration or ROC curves.
+        These are the logits of the probabilities of `predict_proba`, in the form that classifiers
+        of scikit-learn return. Use them for calibration or ROC curves, for example.
 
         Parameters
         ----------
         X : list of sequences, or one long table
-            As in `predict`.
-        allowed, known, init_score, lengths, groups : optional
-            As in `predict`.
+            Sequences to label, as in `predict`.
+        allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
+            Labels that are possible at each position, as in `predict`.
+        known : list of lists of labels or None, optional
+            Labels that are already known, as in `predict`.
+        init_score : list of array-likes of shape (n_positions, n_classes), optional
+            Scores that are added to those of a `TreeCRF`, as in `predict`.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
         list of float arrays of shape (n_positions, n_classes), or (n_positions,) for two labels
-            Logarithms of p / (1 - p), with columns in the order of ``classes_``; for two labels,
-            those of the second one. All are finite. For a long table, one array of all positions.
+            Natural logarithms of p / (1 - p), with columns in the order of ``classes_``. For two
+            labels, those of the second one. All are finite. For a long table, one array of all
+            positions.
 
         Raises
         ------
@@ -316,13 +356,22 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         ValueError, TypeError
             As in `predict`.
 
+        See Also
+        --------
+        predict_proba : The same as probabilities.
+
         Examples
         --------
         >>> from treecrf import TreeCRF
         >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
         >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-        >>> (crf.decision_function(["nab"])[0] > 0).tolist()  # v is more probable than c
-        [False, True, False]
+
+        Where the log-odds of the second label are positive, it is the more probable one:
+
+        >>> crf.decision_function(["nab"])[0].round(1).tolist()
+        [-3.0, 2.4, -1.4]
+        >>> crf.predict(["nab"])[0].tolist()
+        ['c', 'v', 'c']
         """
         proba = SequenceClassifier.predict_proba(
             self,
@@ -345,21 +394,30 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         lengths: LengthsLike = None,
         groups: GroupsLike = None,
     ) -> list[FloatArray]:
-        """Predict the joint probability of every two labels at neighboring positions.
+        """Predict the joint probability of each pair of labels at neighboring positions.
 
         Parameters
         ----------
         X : list of sequences, or one long table
-            As in `predict`.
-        allowed, known, init_score, lengths, groups : optional
-            As in `predict`.
+            Sequences to label, as in `predict`.
+        allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
+            Labels that are possible at each position, as in `predict`.
+        known : list of lists of labels or None, optional
+            Labels that are already known, as in `predict`.
+        init_score : list of array-likes of shape (n_positions, n_classes), optional
+            Scores that are added to those of a `TreeCRF`, as in `predict`.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
         list of float arrays of shape (n_positions - 1, n_classes, n_classes)
-            One array per sequence, for a long table too; empty for a sequence with fewer than two
-            positions. Entry ``[t, u, v]`` is the probability of
-            label u at position t and label v at position t + 1, given the whole sequence.
+            One array for each sequence, for a long table as well. Entry ``[t, u, v]`` is the
+            probability of label u at position t and label v at position t + 1, given the whole
+            sequence; u and v are indices in ``classes_``. The array of a sequence with fewer than
+            two positions is empty.
 
         Raises
         ------
@@ -368,14 +426,25 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         ValueError, TypeError
             As in `predict`.
 
+        See Also
+        --------
+        predict_proba : Probabilities of single labels.
+        treecrf.inspection.find_spans : Spans of tags, with their probabilities.
+
         Examples
         --------
         >>> from treecrf import TreeCRF
         >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
         >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
         >>> pairs = crf.predict_pairwise_proba(["nab"])[0]
-        >>> pairs.shape, bool(pairs[0, 0, 1] > 0.5)
-        ((2, 2, 2), True)
+        >>> pairs.shape
+        (2, 2, 2)
+
+        The first two labels are "c" and "v" with a probability of 0.89:
+
+        >>> pairs[0].round(2)
+        array([[0.07, 0.89],
+               [0.02, 0.03]])
         """
         predictor = self._predictor()
         if allowed is known is init_score is lengths is groups is None and type(X) is list:
@@ -401,19 +470,24 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         Parameters
         ----------
         X : list of sequences, or one long table
-            As in `predict`.
-        y : list of array-likes of shape (n_positions,), or one array-like for a long table
-            Labels of each sequence, all of them in ``classes_``. Where labels are unknown, as in
-            `fit`, the probability is the sum over all label sequences with the known labels. By
-            default, the column of a data frame that held the labels in training.
-        init_score, lengths, groups : optional
-            As in `predict`.
+            Sequences to label, as in `predict`.
+        y : list of array-likes of shape (n_positions,), one array-like or str, optional
+            Labels of each sequence, all of them in ``classes_``, or one array-like for a long
+            table. Some may be unknown, as in `fit`: the probability is then the sum over all label
+            sequences that agree with the known labels. The default is the column of a data frame
+            that held the labels in training.
+        init_score : list of array-likes of shape (n_positions, n_classes), optional
+            Scores that are added to those of a `TreeCRF`, as in `predict`.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
         float array of shape (n_sequences,)
-            Natural logarithms. Minus infinity for labels that ``transitions`` forbids, and 0 for
-            empty sequences.
+            Natural logarithms. They are minus infinity for labels that ``transitions`` forbids, and
+            0 for empty sequences.
 
         Raises
         ------
@@ -423,14 +497,24 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             If X does not match the training data, or y does not match X. The message names the
             sequence and the reason.
 
+        See Also
+        --------
+        decode : The most probable label sequences, and their log-probabilities.
+        score : Accuracy.
+        treecrf.metrics : Other scores.
+
         Examples
         --------
         >>> from treecrf import TreeCRF
         >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
         >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
-        >>> log_p = crf.predict_log_likelihood(["nab", "nab"], ["cvc", "vcv"])
-        >>> bool(log_p[0] > log_p[1])
-        True
+        >>> crf.predict_log_likelihood(["nab", "nab"], ["cvc", "vcv"]).round(1)
+        array([-0.3, -4.7])
+
+        The log-probability that the first label is "c", whatever the others are:
+
+        >>> crf.predict_log_likelihood(["nab"], [["c", None, None]]).round(2)
+        array([-0.05])
         """
         predictor = self._predictor()
         segmentation = predictor.segmentation(X, lengths, groups)
@@ -450,24 +534,38 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
     ) -> tuple[Any, Any]:
         """Find the most probable label sequences and their log-probabilities.
 
+        The labels may differ from those of `predict`, which by default chooses the most probable
+        label of each position by itself.
+
         Parameters
         ----------
         X : list of sequences, or one long table
-            As in `predict`.
+            Sequences to label, as in `predict`.
         n_best : int, default=1
             Number of label sequences to return for each sequence.
-        allowed, known, init_score, lengths, groups : optional
-            As in `predict`.
+        allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
+            Labels that are possible at each position, as in `predict`.
+        known : list of lists of labels or None, optional
+            Labels that are already known, as in `predict`.
+        init_score : list of array-likes of shape (n_positions, n_classes), optional
+            Scores that are added to those of a `TreeCRF`, as in `predict`.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
         labels : list of arrays of shape (n_positions,)
             The most probable label sequence of each sequence. For a long table, one array of all
-            positions. If ``n_best`` is greater than 1, always a list with a list of arrays for each
-            sequence, the most probable first; it is shorter if fewer label sequences are possible.
+            positions.
+
+            If ``n_best`` is greater than 1, there is a list of arrays for each sequence, for a long
+            table as well. The most probable label sequence comes first. The list is shorter than
+            ``n_best`` if fewer label sequences are possible.
         log_probabilities : float array of shape (n_sequences,)
-            Log-probabilities of these label sequences. If ``n_best`` is greater than 1, a list of
-            arrays.
+            Natural logarithms of the probabilities of these label sequences, given X. If ``n_best``
+            is greater than 1, a list of arrays, one for each sequence.
 
         Raises
         ------
@@ -476,10 +574,12 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         ValueError, TypeError
             As in `predict`, and if ``n_best`` is not a positive integer.
         MemoryError
-            If so many label sequences do not fit in memory.
+            If ``n_best`` label sequences do not fit in memory.
 
         See Also
         --------
+        predict : The label of each position, as chosen by the parameter ``decoding``.
+        predict_log_likelihood : Log-probabilities of label sequences that you give.
         treecrf.inspection.sequence_margin : How far the best label sequence is ahead of the next.
         treecrf.inspection.sequence_entropy : Entropy of the distribution over label sequences.
         treecrf.inspection.sequence_scores : Scores as arrays, for decoders of your own.
@@ -491,11 +591,17 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
         >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
         >>> labels, log_probabilities = crf.decode(["nab"])
-        >>> labels[0].tolist(), log_probabilities.shape
-        (['c', 'v', 'c'], (1,))
+        >>> labels[0].tolist(), log_probabilities.round(2)
+        (['c', 'v', 'c'], array([-0.31]))
+
+        The three best label sequences, and their probabilities:
+
+        >>> import numpy as np
         >>> labels, log_probabilities = crf.decode(["nab"], n_best=3)
         >>> ["".join(sequence) for sequence in labels[0]]
         ['cvc', 'cvv', 'ccv']
+        >>> np.exp(log_probabilities[0]).round(2)
+        array([0.74, 0.15, 0.04])
         """
         predictor = self._predictor()
         return predictor.decode(X, n_best, allowed, known, init_score, lengths, groups)
@@ -506,14 +612,16 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         Parameters
         ----------
         lag : int, default=0
-            Number of further positions that the probabilities of a position depend on.
+            Number of further positions to wait for before a position is labeled. A larger lag
+            delays the results and makes them more accurate.
 
         Returns
         -------
         Stream
-            Its method ``push`` takes the next position, and returns the probabilities of the labels
-            of the position ``lag`` steps back as soon as they are known. ``finish`` returns those
-            of the remaining positions.
+            Its method ``push`` takes the next position of the sequence. It returns the label
+            probabilities of the position ``delay`` steps before, or None at the start of the
+            sequence. The delay is ``lag`` plus the number of positions to the right in the window.
+            ``finish`` returns the probabilities of the remaining positions.
 
         Raises
         ------
@@ -523,16 +631,30 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             If ``lag`` is not a nonnegative integer, or the model needs whole sequences: it labels
             them from their end, keeps a beam of contexts, or has features of unlimited bags.
         TypeError
-            If the attributes of a linear model come from elsewhere.
+            If a linear model has ``attributes`` whose window is unknown.
+
+        See Also
+        --------
+        Stream : The object that is returned.
+        treecrf.stream : Label with a pipeline while a sequence is still arriving.
+        predict_proba : Probabilities given the whole sequence.
 
         Examples
         --------
         >>> from treecrf import TreeCRF
-        >>> crf = TreeCRF(max_iter=5, l2_regularization=1.0)
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
         >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
         >>> stream = crf.stream()
-        >>> crf.classes_[[stream.push(symbol).argmax() for symbol in "nab"]].tolist()
-        ['c', 'v', 'c']
+
+        The window reaches one position to the right, so the label of "n" is predicted when "a" has
+        arrived:
+
+        >>> stream.push("n") is None
+        True
+        >>> stream.push("a").round(2)  # probabilities of "c" and "v" for "n"
+        array([0.83, 0.17])
+        >>> [p.round(2).tolist() for p in stream.finish()]  # for "a"
+        [[0.17, 0.83]]
         """
         return Stream(self, lag)
 
@@ -546,26 +668,32 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         lengths: LengthsLike = None,
         groups: GroupsLike = None,
     ) -> float:
-        """Compute the accuracy: the fraction of all labels that are predicted correctly.
+        """Compute the accuracy: the fraction of labels that are predicted correctly.
 
         Parameters
         ----------
         X : list of sequences, or one long table
-            As in `predict`.
-        y : list of array-likes of shape (n_positions,), or one array-like for a long table
-            True labels of each sequence. Positions whose label is unknown, as in `fit`, are
-            ignored. By default, the column of a data frame that held the labels in training.
+            Sequences to label, as in `predict`.
+        y : list of array-likes of shape (n_positions,), one array-like or str, optional
+            True labels of each sequence, or one array-like for a long table. Positions whose label
+            is unknown, as in `fit`, are ignored. The default is the column of a data frame that
+            held the labels in training.
         sample_weight : array-like of shape (n_sequences,) or list of array-likes, optional
-            Weights of the sequences, or one array of shape (n_positions,) with the weights of its
-            positions for each; in other forms, as in `fit`.
-        init_score, lengths, groups : optional
-            As in `predict`.
+            Weight of each sequence, or for each sequence an array of shape (n_positions,) with the
+            weights of its positions. Other forms are those of `fit`.
+        init_score : list of array-likes of shape (n_positions, n_classes), optional
+            Scores that are added to those of a `TreeCRF`, as in `predict`.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
         float
-            Number of correct labels divided by the number of known labels; with weights, the weight
-            of the correct positions divided by that of all whose label is known.
+            Number of correct labels divided by the number of known labels, from 0 to 1. With
+            weights, the total weight of the correct positions divided by that of all positions
+            whose label is known.
 
         Raises
         ------
@@ -574,6 +702,20 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         ValueError, TypeError
             If X does not match the training data, y does not match X, or the weights are invalid.
             The message names the sequence and the reason.
+
+        See Also
+        --------
+        predict_log_likelihood : Log-probability of the true labels of each sequence.
+        treecrf.metrics : Other scores, such as the F1 score of spans.
+        treecrf.metrics.get_scorer : Scores for model selection.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> crf.score(["nab", "nan"], ["cvc", "cvv"])
+        0.8333333333333334
         """
         predictor = self._predictor()
         segmentation = predictor.segmentation(X, lengths, groups)
@@ -592,8 +734,8 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         Returns
         -------
         array of str of shape ``(n_features_in_,)``
-            ``feature_names_in_`` if it exists, otherwise ``input_features`` if given, otherwise
-            x0, x1, ...
+            ``feature_names_in_`` if the model has it; otherwise ``input_features`` if you pass
+            them; otherwise ``"x0"``, ``"x1"``, and so on.
 
         Raises
         ------
@@ -619,11 +761,14 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
         """Save the fitted model to a file, to be loaded with `treecrf.load`.
 
         The file contains only numbers and text, with a format version and a checksum. Loading it
-        does not execute any code. Functions among the parameters, such as an ``objective`` or a
-        ``scoring`` of one's own, are not saved, with a warning: the loaded model makes the same
-        predictions, but needs them again for further training. For the command line, the file also
-        contains the names of the columns with the labels and the groups, if they had names in
-        `fit`.
+        does not execute any code.
+
+        Functions among the parameters, such as your own ``objective`` or ``scoring``, are not
+        saved, and a warning says so. The loaded model makes the same predictions, but you need to
+        set the functions again before you train it further.
+
+        The file also contains the names of the columns with the labels and the groups, if they had
+        names in `fit`. The command line uses them.
 
         Parameters
         ----------
@@ -642,6 +787,23 @@ class SequenceClassifier(DocumentationLink, BaseEstimator):
             If the class of the model is not one of this package.
         OSError
             If the file cannot be written.
+
+        See Also
+        --------
+        treecrf.load : Load a saved model.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import treecrf
+        >>> X, y = ["banana", "cabana"], ["cvcvcv", "cvcvcv"]
+        >>> crf = treecrf.TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "vowels.treecrf")
+        ...     crf.save(path)
+        ...     loaded = treecrf.load(path)
+        >>> loaded.predict(["nab"])[0].tolist()
+        ['c', 'v', 'c']
         """
         check_is_fitted(self, "classes_")
         saving.save(self, path)

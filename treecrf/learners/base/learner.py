@@ -159,55 +159,66 @@ class SequenceLearner(SequenceClassifier):
         Parameters
         ----------
         X : list of sequences, or one long table
-            Each sequence is a 2-D array of shape (n_positions, n_features) with booleans, integers,
-            floats or strings; a scipy sparse matrix of that shape; a data frame; a list of dicts or
-            of lists of attributes; a string; or a 1-D array or list of symbols (strings or
-            integers). All sequences have the same form. NaN, None and masked values are missing. A
-            long table holds all sequences one after another; it needs ``lengths`` or ``groups``.
-            Data frames grouped by pandas are sequences, too. Parquet and CSV files are read in
-            pieces: pass a path, a pattern such as ``"data/*.parquet"``, a folder or a list of
-            paths; or pass a reader or a dataset of pyarrow, or a list of its record batches. They
-            need ``groups`` and the names of columns in the other arguments.
-        y : list of array-likes of shape (n_positions,), or one array-like for a long table, or str
+            The sequences, in one of three forms (:doc:`/guide/inputs`). NaN, None and masked values
+            are missing.
+
+            - A list of sequences, all of the same form: 2-D arrays of shape (n_positions,
+              n_features) with booleans, integers, floats or strings; scipy sparse matrices of that
+              shape; data frames; lists of dicts or of lists of attributes; strings; or 1-D arrays
+              or lists of symbols (strings or integers). Data frames grouped by pandas are such a
+              list.
+            - A long table, which holds all sequences one after another. It needs ``lengths`` or
+              ``groups``.
+            - Parquet and CSV files, which are read in pieces: a path, a pattern such as
+              ``"data/*.parquet"``, a folder, or a list of paths; or a reader or a dataset of
+              pyarrow, or a list of its record batches. They need ``groups``, and the names of
+              columns in the other arguments.
+        y : list of array-likes of shape (n_positions,), one array-like or str
             Labels of each sequence: strings, integers or booleans. A string stands for its
-            characters. For data frames, one string names the column of the labels, which is then
-            not used as a feature. None, NaN and masked values stand for unknown labels, and a set
-            of labels for one of them. None in place of a sequence's labels means that all are
-            unknown.
+            characters. For a long table, pass one array-like. For data frames, one string names the
+            column of the labels, which is then not used as a feature.
+
+            None, NaN and masked values stand for unknown labels. A set of labels stands for one of
+            them (:doc:`/guide/partial_labels`). None in place of the labels of a sequence means
+            that all are unknown.
         X_val, y_val : optional
             Validation sequences and their labels, in the same form as X and y. The score of the
-            model on them is recorded after each iteration. With ``early_stopping``, they are used
-            in place of a fraction of the training sequences.
+            model on them is recorded after each iteration. With ``early_stopping``, they replace
+            the held-out part of the training sequences.
         sample_weight : array-like of shape (n_sequences,) or list of array-likes, optional
-            Weights of the training sequences, or one array of shape (n_positions,) with the weights
-            of its positions for each. A sequence of weight 2 counts as two equal sequences, and one
-            of weight 0 is left out. The reported scores are weighted as well. For a long table, one
-            array with a weight per sequence or per position. For data frames, a string names the
-            column with the weights of positions, which is then not used as a feature.
+            Weight of each training sequence, or for each sequence an array of shape (n_positions,)
+            with the weights of its positions. A sequence of weight 2 counts as two equal sequences,
+            and one of weight 0 is left out. The reported scores are weighted as well.
+
+            For a long table, pass one array with a weight per sequence or per position. For data
+            frames, a string names the column with the weights of positions, which is then not used
+            as a feature.
         init_score : list of array-likes of shape (n_positions, n_classes), optional
-            Scores of the labels at each training position, with columns in the order of the sorted
-            labels, to which the trees are added. Only for `TreeCRF`. For a long table, one array of
-            all positions.
+            Scores of the labels at each training position, to which the trees are added. Columns
+            are in the order of the sorted labels. Only for `TreeCRF`. For a long table, pass one
+            array of all positions.
         allowed : list of bool arrays of shape (n_positions, n_classes) or None, optional
             Labels that are possible at each training position, with columns in the order of the
             sorted labels; or their names, as in `predict`. None in the list means that all labels
-            are possible in that sequence. For a long table, one array of all positions.
+            are possible in that sequence. For a long table, pass one array of all positions.
+
             Probabilities are conditional on the labels being allowed, in training as in `predict`.
-            If several labels may be the true one, pass sets in ``y``.
+            If several labels may be the true one, pass sets in ``y`` instead.
         lengths : array-like of shape (n_sequences,), optional
             Number of positions of each sequence in a long table.
-        groups : array-like of shape (n_positions,) or str, optional
-            Sequence that each position of a long table belongs to, or the name of the data frame
-            column with this information, which is then not used as a feature. Several columns, or
-            levels of the index of pandas, are a list of names. The positions of a sequence must be
-            consecutive.
+        groups : array-like of shape (n_positions,), str or list of str, optional
+            Sequence that each position of a long table belongs to. For data frames, pass the name
+            of the column with this information, which is then not used as a feature; or a list of
+            the names of several columns or levels of a pandas index. The positions of a sequence
+            must be consecutive.
         fold_groups : array-like of shape (n_sequences,) or str, optional
             Group of each training sequence, such as the person it is from. Sequences of a group are
-            held out together, in the folds of ``early_stopping="auto"`` and among the validation
-            sequences of ``early_stopping=True``, so that the model is chosen for new groups. For a
-            long table, one array with a value per sequence or per position; for data frames and
-            files, the name of a column, which is then not used as a feature unless it is one of the
-            columns of ``groups``.
+            held out together, so that the model is chosen for new groups. This affects the folds of
+            ``early_stopping="auto"`` and the validation sequences of ``early_stopping=True``.
+
+            For a long table, pass one array with a value per sequence or per position. For data
+            frames and files, pass the name of a column, which is then not used as a feature unless
+            it is one of the columns of ``groups``.
         sample_weight_val, init_score_val, lengths_val, groups_val : optional
             The same for ``X_val`` and ``y_val``. For a data frame or files, the default of
             ``groups_val`` is ``groups`` if that is the name of a column.
@@ -215,12 +226,12 @@ class SequenceLearner(SequenceClassifier):
             Further sets of sequences whose scores ``evals_result_`` records. Without ``X_val``, the
             first of them is also the validation set. Only for boosted trees.
         callbacks : list of callables, optional
-            Called after each iteration with a `treecrf.callbacks.IterationInfo`; training stops if
-            one returns True.
+            Functions that are called after each iteration with a `treecrf.callbacks.IterationInfo`.
+            Training stops when one of them returns True.
         scratch : str or path-like, optional
-            Folder for temporary files, which hold the data and the scores of `TreeCRF`, `TreeMEMM`
-            and `SlidingWindowClassifier` during training instead of memory. They are gone when
-            training ends.
+            Folder for temporary files, which hold the data and the scores during training instead
+            of memory. They are removed when training ends. Only for `TreeCRF`, `TreeMEMM` and
+            `SlidingWindowClassifier`.
 
         Returns
         -------
@@ -237,12 +248,35 @@ class SequenceLearner(SequenceClassifier):
         OSError
             If a file cannot be read, or the disk has too little space for temporary files.
 
+        See Also
+        --------
+        predict : Label new sequences.
+        treecrf.callbacks : Functions for ``callbacks``.
+        treecrf.datasets : Readers of file formats, and datasets.
+
         Examples
         --------
+        Sequences are strings here, and their positions are characters:
+
         >>> from treecrf import TreeCRF
-        >>> crf = TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"])
-        >>> crf.n_iter_
-        5
+        >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> crf.n_iter_, crf.classes_.tolist()
+        (5, ['c', 'v'])
+
+        A data frame with a row for each position, and columns for the label and the sequence:
+
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({
+        ...     "word": ["a", "dog", "runs", "it", "runs"],
+        ...     "tag": ["D", "N", "V", "P", "V"],
+        ...     "text": [1, 1, 1, 2, 2],
+        ... })
+        >>> crf = crf.fit(table, "tag", groups="text")
+        >>> crf.feature_names_in_.tolist()
+        ['word']
+        >>> crf.predict(table).tolist()
+        ['D', 'N', 'V', 'P', 'V']
         """
         self._validate_params()
         refuse_metrics_of_rows(X)
