@@ -44,14 +44,16 @@ class HMMClassifier(SequenceClassifier):
     The labels form a Markov chain, and each label emits a symbol that depends on this label alone:
     P(X, Y) is the product over the positions of P(label | the ``order`` previous labels) and
     P(symbol | label). These probabilities are relative frequencies in the training data with
-    additive smoothing, so training takes a single pass. Use this model as a baseline: it has one
-    symbol per position and no window.
+    additive smoothing, so training takes a single pass.
+
+    Use this model as a baseline. It has one symbol per position and no window.
 
     Parameters
     ----------
     laplace : float, default=1.0
-        Additive smoothing (Laplace): added to the count of each label after each context, and to
-        that of each symbol under each label. Must be positive, so that no event has probability 0.
+        Additive smoothing (Laplace): the number that is added to the count of each label after each
+        context, and to the count of each symbol under each label. It is positive, so that no event
+        has probability 0.
 
     Attributes
     ----------
@@ -59,13 +61,16 @@ class HMMClassifier(SequenceClassifier):
         The symbols of the training data, sorted.
     emission_log_prob_ : float array of shape ``(n_classes, n_symbols + 1)``
         ``[v, i]`` is log P(symbol i | label v). The last column stands for all symbols that do not
-        occur in training, treated as one symbol with count 0: ``laplace / (count of v + laplace *
-        (n_symbols + 1))``.
+        occur in training. They are treated as one symbol with count 0, so its probabilities are
+        ``laplace / (count of v + laplace * (n_symbols + 1))``.
     transition_log_prob_ : list of ``order + 1`` float arrays
-        Array d has d + 1 axes of length n_classes: ``[d][u, ..., v]`` is log P(label v | the d
-        preceding labels u, ..., in order). The last array applies to all positions with ``order``
-        preceding labels, and each array d before it to position d of a sequence only, counted from
-        0. With order 1, these are the probabilities of the first label and of the transitions.
+        With order 1, the log-probabilities of the first label, of shape (n_classes,), and those of
+        a label (column) after another one (row).
+
+        In general, array d has d + 1 axes of length n_classes: ``[d][u, ..., v]`` is
+        log P(label v | the d preceding labels u, ..., in order). The last array applies to all
+        positions with ``order`` preceding labels. Each array d before it applies to position d of a
+        sequence only, counted from 0.
     n_features_in_ : int
         Always 1: the symbols.
 
@@ -86,14 +91,23 @@ class HMMClassifier(SequenceClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from treecrf import HMMClassifier
     >>> hmm = HMMClassifier().fit(["aab", "bbb"], ["xxy", "yyy"])
     >>> hmm.predict(["abb"])[0].tolist()
     ['x', 'y', 'y']
     >>> hmm.classes_.tolist(), hmm.symbols_.tolist()
     (['x', 'y'], ['a', 'b'])
-    >>> np.exp(hmm.transition_log_prob_[1]).round(2).tolist()
-    [[0.5, 0.5], [0.25, 0.75]]
+
+    Probabilities of a label (column) after another one (row), and of the symbols "a", "b" and all
+    others under each label:
+
+    >>> np.exp(hmm.transition_log_prob_[1]).round(2)
+    array([[0.5 , 0.5 ],
+           [0.25, 0.75]])
+    >>> np.exp(hmm.emission_log_prob_).round(2)
+    array([[0.6 , 0.2 , 0.2 ],
+           [0.14, 0.71, 0.14]])
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -131,15 +145,16 @@ class HMMClassifier(SequenceClassifier):
         X : list of sequences, or one long sequence
             Each sequence is a string, or a 1-D array or list of symbols (strings or integers).
             Missing symbols (None and NaN) are not counted. A long sequence holds all sequences one
-            after another; it needs ``lengths`` or ``groups``.
+            after another. It needs ``lengths`` or ``groups``.
         y : list of array-likes of shape (n_positions,), or one array-like for a long sequence
             Labels of each sequence: strings, integers or booleans. A string stands for its
-            characters. Where labels are unknown, nothing is counted: None, NaN and masked values
-            stand for unknown labels, and a set of labels for one of them.
+            characters. None, NaN and masked values stand for unknown labels, and a set of labels
+            for one of them. Where labels are unknown, nothing is counted.
         sample_weight : array-like of shape (n_sequences,) or list of array-likes, optional
-            Weights of the sequences, or one array of shape (n_positions,) with the weights of its
-            positions for each. Each position counts as much as its weight. A sequence of weight 0
-            is left out. For a long sequence, one array with a weight per sequence or per position.
+            Weight of each sequence, or for each sequence an array of shape (n_positions,) with the
+            weights of its positions. Each position counts as much as its weight. A sequence of
+            weight 0 is left out. For a long sequence, pass one array with a weight per sequence or
+            per position.
         lengths : array-like of shape (n_sequences,), optional
             Number of positions of each sequence in a long one.
         groups : array-like of shape (n_positions,), optional
@@ -160,8 +175,11 @@ class HMMClassifier(SequenceClassifier):
         Examples
         --------
         >>> from treecrf import HMMClassifier
-        >>> HMMClassifier(order=2).fit(["aab", "bb"], ["xxy", "yy"]).symbols_.tolist()
+        >>> hmm = HMMClassifier(order=2).fit(["aab", "bb"], ["xxy", "yy"])
+        >>> hmm.symbols_.tolist()
         ['a', 'b']
+        >>> hmm.predict(["aabb"])[0].tolist()
+        ['x', 'x', 'y', 'y']
         """
         self._validate_params()
         refuse_metrics_of_rows(X)

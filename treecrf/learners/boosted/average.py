@@ -22,24 +22,27 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
     """Average the scores of models into one model.
 
     Models that differ only in their random choices make different errors, and the mean of their
-    scores is often better than each of them. The result is an ordinary model: its forest has the
-    trees of all models, with their values divided by the number of models.
+    scores is often better than each of them. The result is an ordinary model. It has the trees of
+    all models, with their values divided by the number of models.
 
     Parameters
     ----------
     models : list of estimators
-        Fitted models of the same class with boosted trees, trained on the same sequences with the
-        same ``window``, ``order``, ``missing``, ``max_bins`` and ``objective``. They may differ in
-        ``random_state``, the number of trees, and other parameters of training; also in the size of
-        trees, unless ``max_bins="auto"`` follows from it.
+        Fitted models of the same class with boosted trees. They were trained on the same sequences
+        with the same ``window``, ``order``, ``missing``, ``max_bins`` and ``objective``. They may
+        differ in ``random_state``, the number of trees, and other parameters of training. They may
+        also differ in the size of trees, unless ``max_bins="auto"`` follows from it.
 
     Returns
     -------
     estimator
-        A fitted model of the same class, with the parameters of the first model. Its ``n_iter_`` is
-        the sum of those of all models, whose iterations take turns, and its ``train_score_`` is
-        NaN, because the mean has not been evaluated. ``validation_score_`` is empty. The scores of
-        each model have been divided by its ``temperature_``, and that of the mean is 1.
+        A fitted model of the same class, with the parameters of the first model.
+
+        - Its ``n_iter_`` is the sum of those of all models, whose iterations take turns.
+        - Its ``train_score_`` is NaN, because the mean has not been evaluated, and its
+          ``validation_score_`` is empty.
+        - The scores of each model have already been divided by its ``temperature_``. That of the
+          mean is 1.
 
     Raises
     ------
@@ -49,6 +52,11 @@ def average(models: Sequence[BoostedSequenceClassifier]) -> BoostedSequenceClass
         If the models are not of one class, or have no boosted trees.
     ValueError
         If there are no models, or they differ in something that they must share.
+
+    See Also
+    --------
+    TreeCRF : Conditional random field with boosted trees.
+    treecrf.load : Load a saved model.
 
     Notes
     -----

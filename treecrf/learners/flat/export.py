@@ -74,17 +74,24 @@ class FlatForest:
 
 @dataclass(frozen=True)
 class Pruned:
-    """Number of weights that pruning has removed, and bounds on the resulting changes.
+    """What pruning has removed from a flat model, with bounds on the resulting changes.
+
+    It is the attribute ``pruned_`` of a `FlatModel`. Without pruning, all values are 0.
 
     Attributes
     ----------
     n_weights, n_conjunctions : int
-        Number of weights and of conjunctions removed.
+        Numbers of weights and of conjunctions that were removed.
     score_change : float
-        Bound on the change of any score: of any label in any context, at any position of any input.
+        Upper bound of the change of any score: of any label in any context, at any position of any
+        input.
     log_probability_change : float
-        Bound on the change of log-probabilities given the input, per position of the sequence. It
-        holds for whole label sequences and for labels at one or more of the positions.
+        Upper bound of the change of log-probabilities given the input, per position of the
+        sequence. It holds for whole label sequences and for labels at one or more of the positions.
+
+    See Also
+    --------
+    FlatModel.prune : Remove small weights.
     """
 
     n_weights: int
@@ -299,33 +306,47 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
     def transform(
         self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> Any:
-        """Find the conjunctions that hold at each position.
+        """Find the conjunctions that hold at each position of each sequence.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `predict`.
+        X : list of sequences, or one long table
+            Sequences of the same form and with the same features as the training data.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
-        list of sparse CSR arrays (n_positions, n_conjunctions)
-            1 where a conjunction holds; a fraction at positions with missing values (see the notes
-            of the class). For a long table one array.
+        list of sparse CSR arrays of float64, of shape (n_positions, n_conjunctions)
+            1 where a conjunction holds, and 0 where it does not. A fraction at positions with
+            missing values (see the notes of `FlatModel`). For a long table, one array of all
+            positions.
 
         Raises
         ------
         NotFittedError
             If the model was not created by `flatten`.
         ValueError, TypeError
-            If X does not match the training data; the message names the sequence and the problem.
+            If X does not match the training data. The message names the sequence and the reason.
+
+        See Also
+        --------
+        matrix : The same in one array.
+        attributes : The same as dicts with the names of the conjunctions.
 
         Examples
         --------
         >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> [rows.shape for rows in flat.transform(["ab", "bba"])]
-        [(2, 2), (3, 2)]
+        >>> crf = TreeCRF(order=0, max_iter=5, l2_regularization=1.0)
+        >>> flat = flatten(crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"]))
+        >>> flat.get_feature_names_out().tolist()
+        ["symbol is 'a'", "not symbol is 'a'"]
+        >>> flat.transform(["nab"])[0].toarray()
+        array([[0., 1.],
+               [1., 0.],
+               [0., 1.]])
         """
         matrix, offsets, is_long = self._rows(X, lengths, groups)
         if is_long:
@@ -339,26 +360,36 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `predict`.
+        X : list of sequences, or one long table
+            Sequences of the same form and with the same features as the training data.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
-        sparse CSR array of float64 (n_positions, n_conjunctions)
-            The rows of `transform`, one sequence after the other.
+        sparse CSR array of float64, of shape (n_positions, n_conjunctions)
+            The rows of `transform`, one sequence after another.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError
-            As `transform`.
+            As in `transform`.
+
+        See Also
+        --------
+        transform : An array for each sequence.
 
         Examples
         --------
         >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> flat.matrix(["ab", "bba"]).shape
-        (5, 2)
+        >>> crf = TreeCRF(order=0, max_iter=5, l2_regularization=1.0)
+        >>> flat = flatten(crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"]))
+        >>> flat.matrix(["na", "b"]).toarray()
+        array([[0., 1.],
+               [1., 0.],
+               [0., 1.]])
         """
         return self._rows(X, lengths, groups)[0]
 
@@ -386,24 +417,33 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
     def attributes(
         self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> list:
-        """Name the conjunctions that hold, in the format of CRFsuite and similar programs.
+        """Name the conjunctions that hold at each position, as dicts of attributes.
+
+        CRFsuite and similar programs take sequences in this format, and so does `LinearCRF`.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `predict`.
+        X : list of sequences, or one long table
+            Sequences of the same form and with the same features as the training data.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
         list of lists of dicts
-            For each position of each sequence, the nonzero values of conjunctions by name. For a
-            long table one list of dicts.
+            For each position of each sequence, the conjunctions with nonzero values: their values
+            by name. For a long table, one list of dicts.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError
-            As `transform`.
+            As in `transform`.
+
+        See Also
+        --------
+        treecrf.datasets.read_crfsuite : Read sequences of attributes from a file.
 
         Examples
         --------
@@ -425,22 +465,31 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         return [positions[start:stop] for start, stop in pairwise(offsets.tolist())]
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Name the conjunctions, in the order of the columns of `transform`.
+        """Return the names of the conjunctions, in the order of the columns of `transform`.
 
         Parameters
         ----------
-        input_features : ignored
-            The names of the features are those of the training data.
+        input_features : object, optional
+            Ignored. The names of the features are those of the training data.
 
         Returns
         -------
-        array of str (n_conjunctions,)
-            For example ``aa[-2] is 'P' and not aa[0] is 'G'``. Names are unique.
+        array of str of shape (n_conjunctions,)
+            The tests of each conjunction, such as ``aa[-2] is 'P' and not aa[0] is 'G'``. Names are
+            unique.
 
         Raises
         ------
         NotFittedError
             If the model was not created by `flatten`.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF, flatten
+        >>> crf = TreeCRF(order=0, max_iter=5, l2_regularization=1.0)
+        >>> flat = flatten(crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"]))
+        >>> flat.get_feature_names_out().tolist()
+        ["symbol is 'a'", "not symbol is 'a'"]
         """
         check_is_fitted(self, "classes_")
         return np.array(self._tables.names, dtype=object)
@@ -450,10 +499,11 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
 
         Returns
         -------
-        float64 array (n_conjunctions, n_classes + 1, n_classes)
+        float64 array of shape (n_conjunctions, n_classes + 1, n_classes)
             The weight that a conjunction adds to the score of the current label (last axis) after
             the previous label (second axis). The last entry of the second axis stands for no
-            previous label. With order 0, all entries along the second axis are equal.
+            previous label, at first positions. With order 0, all entries along the second axis are
+            equal.
 
         Raises
         ------
@@ -462,12 +512,23 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         ValueError
             If the order of the model is above 1.
 
+        See Also
+        --------
+        sparse_weights : The same as a sparse array.
+        to_frame : All weights with names, for any order.
+
         Examples
         --------
+        The weights of "c" and "v" for each conjunction:
+
         >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
+        >>> crf = TreeCRF(order=0, max_iter=5, l2_regularization=1.0)
+        >>> flat = flatten(crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"]))
         >>> flat.weights().shape
         (2, 3, 2)
+        >>> flat.weights()[:, 0].round(2)
+        array([[-0.82,  0.82],
+               [ 0.82, -0.82]])
         """
         weights = self.sparse_weights()
         n = len(self.classes_)
@@ -478,13 +539,18 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
 
         Returns
         -------
-        sparse CSR array (n_conjunctions, (n_classes + 1) * n_classes)
-            The weights of `weights`, with the previous label as the outer index of the columns.
+        sparse CSR array of shape (n_conjunctions, (n_classes + 1) * n_classes)
+            The weights of `weights`, in float64. Column ``u * n_classes + v`` belongs to label v
+            after label u.
 
         Raises
         ------
         NotFittedError, ValueError
-            As `weights`.
+            As in `weights`.
+
+        See Also
+        --------
+        weights : The same as a dense array.
 
         Examples
         --------
@@ -514,12 +580,14 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Library of the data frame.
 
         Returns
         -------
         data frame
             One row per weight, with the columns ``conjunction`` and ``context`` (as text),
-            ``label`` and ``weight``.
+            ``label`` and ``weight``. The context is the set of previous labels, such as
+            ``"anything"``.
 
         Raises
         ------
@@ -531,9 +599,14 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         Examples
         --------
         >>> from treecrf import TreeCRF, flatten
-        >>> flat = flatten(TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]))
-        >>> flat.to_frame().columns.tolist()
-        ['conjunction', 'context', 'label', 'weight']
+        >>> crf = TreeCRF(order=0, max_iter=5, l2_regularization=1.0)
+        >>> flat = flatten(crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"]))
+        >>> flat.to_frame().round(2)
+                 conjunction   context label  weight
+        0      symbol is 'a'  anything     c   -0.82
+        1      symbol is 'a'  anything     v    0.82
+        2  not symbol is 'a'  anything     c    0.82
+        3  not symbol is 'a'  anything     v   -0.82
         """
         check_is_fitted(self, "classes_")
         import narwhals.stable.v2 as narwhals
@@ -553,7 +626,7 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
             raise ImportError(f"backend={backend!r} needs {name}: pip install {name}") from error
 
     def to_json(self) -> str:
-        """Return conjunctions, contexts and weights as JSON.
+        """Return the conjunctions, contexts and weights as JSON.
 
         Returns
         -------
@@ -561,13 +634,15 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
             An object with the keys ``classes``, ``order``, ``direction``, ``conjunctions``,
             ``contexts`` and ``weights``.
 
-            Each conjunction has a ``name`` and ``tests``. A test has a ``feature`` (name or
-            number) and an ``offset``; the value that the feature ``is``, is ``above`` or is
-            ``at_most``, or ``missing`` for a test of whether it is missing; and whether the test
-            ``holds``. A test of the sequence boundary has the offset that is ``outside`` of the
-            sequence instead. Each context has a ``name`` and the labels that are possible at each
-            lag (``previous``, with null for no label). Each weight has the indices of its
-            ``conjunction`` and ``context``, a ``label`` and its value, ``weight``.
+            - Each conjunction has a ``name`` and ``tests``. A test has a ``feature`` (name or
+              number), an ``offset``, and whether the test ``holds``. It also has the value that
+              the feature ``is``, is ``above`` or is ``at_most``, or ``missing`` for a test of
+              whether the value is missing. A test of the sequence boundary has the offset that is
+              ``outside`` of the sequence instead.
+            - Each context has a ``name`` and the labels that are possible at each lag
+              (``previous``, with null for no label).
+            - Each weight has the indices of its ``conjunction`` and ``context``, a ``label``, and
+              its value, ``weight``.
 
         Raises
         ------
@@ -596,15 +671,18 @@ class FlatExports(TransformerMixin, auto_wrap_output_keys=None):
         Parameters
         ----------
         file : path-like or file object
-            A file as for ``numpy.savez``.
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `predict`.
+            File to write, as for ``numpy.savez``.
+        X : list of sequences, or one long table
+            Sequences of the same form and with the same features as the training data.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError
-            As `transform`.
+            As in `transform`.
         OSError
             If the file cannot be written.
 

@@ -280,8 +280,10 @@ def _with_codes(layout: ColumnLayout, n_derived: int, n_bins: int) -> ColumnLayo
 class FutureFeature:
     """A discovered feature of bags.
 
-    Its value is the probability that any instance of the bag is positive. The log-odds that an
-    instance is positive are ``initial_score`` plus the values of the ``rules`` that hold for it.
+    Its value at a position is the probability that any instance of the bag is positive. The
+    log-odds that an instance is positive are ``initial_score`` plus the values of the ``rules``
+    that hold for it. The attribute ``future_features_`` of `FutureFeatureMEMM` and `FutureFeatures`
+    is a list of such features.
 
     Attributes
     ----------
@@ -290,14 +292,15 @@ class FutureFeature:
     bag_direction : {"future", "past", "both"}
         Which neighbors of a position form its bag.
     initial_score : float
-        Initial log-odds that an instance shows the pattern.
+        Initial log-odds that an instance is positive.
     rules : list of (float, str)
-        Rules by which an instance is recognized, the most important first: a value, and the tests
-        that must hold.
+        Rules that recognize an instance, the most important first: a value, and the tests that must
+        hold.
     thresholds : float array
-        Values of the feature at which the trees of the model split.
+        Values of the feature at which the trees of the model split, sorted.
     effects : dict
-        Effect on the score of each label when the feature was found: intercept and slope.
+        Effect on the score of each label when the feature was discovered, as a pair of intercept
+        and slope.
     gain : float
         Increase of the mean log-likelihood per training position due to the feature alone.
     """
@@ -321,6 +324,8 @@ class FutureFeature:
         Returns
         -------
         str
+            The kind of the bag in the first line, then a line for each rule with its value and its
+            tests, and the number of the other rules.
 
         Examples
         --------
@@ -331,8 +336,12 @@ class FutureFeature:
         ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
         ... )
         >>> memm = memm.fit(X, y)
-        >>> memm.future_features_[0].describe().splitlines()[0]
-        'any of the next 6 positions, with log-odds of -5.0 plus'
+        >>> print(memm.future_features_[0].describe(n_rules=3))
+        any of the next 6 positions, with log-odds of -5.0 plus
+          +10.00  if not x0 and not x1 and not x2 and not x4
+          +10.00  if not x0 and not x1 and not x2 and not x3 and x4 and not x5
+          -10.00  if not x0 and not x1 and not x2 and x3 and not x4 and x5 and not x6 and x7
+                  and 366 smaller rules
         """
         lines = [f"{self._bag()}, with log-odds of {self.initial_score} plus"]
         lines += [f"{value:+8.2f}  if {tests}" for value, tests in self.rules[:n_rules]]

@@ -59,14 +59,16 @@ class FutureFeatureMEMM(LocalClassifier):
     """Maximum-entropy Markov model that discovers features of the positions ahead.
 
     A label may depend on something ahead, at no fixed offset: for example, on whether one of the
-    next words is a verb. The bag of a position contains the positions that follow it. Training
-    boosts trees as in `TreeMEMM` until they no longer help, and then searches for a pattern: trees
-    give the probability that a position is a positive instance, and the new feature is the
-    probability that a bag contains a positive instance. Further trees use it like any other
-    feature. The effects that they learn show the pattern more clearly, so the feature is discovered
-    once more, given these effects. The second version is kept if it is not worse.
+    next words is a verb. The positions that follow a position are its bag, and each of them is an
+    instance. An instance is positive if it shows a pattern, which training discovers:
 
-    The trees that classify an instance can test its ``window``.
+    1. Trees are boosted as in `TreeMEMM` until they no longer help.
+    2. Trees of another kind learn the probability that an instance is positive, from its
+       ``window``. The new feature of a position is the probability that its bag contains a positive
+       instance.
+    3. Further trees use the new feature like any other. The effects that they learn show the
+       pattern more clearly, so the feature is discovered once more, given these effects. The second
+       version is kept if it is not worse.
 
     Parameters
     ----------
@@ -84,9 +86,9 @@ class FutureFeatureMEMM(LocalClassifier):
     Future features
 
     bag_size : int, "to_end" or "auto", default="auto"
-        Maximum number of positions in a bag. This is the most important parameter. ``"auto"`` tries
-        eleven sizes from 1 to 16 and the whole rest of the sequence for the first feature, and
-        keeps the size with the best validation likelihood.
+        Maximum number of positions in a bag. This is the most important parameter. ``"to_end"`` is
+        the whole rest of the sequence. ``"auto"`` tries this and eleven sizes from 1 to 16 for the
+        first feature, and keeps the size with the best validation likelihood.
     bag_direction : {"future", "past", "both"}, default="future"
         Which neighbors of a position form its bag: those ahead, those behind, or both.
     max_future_features : int, default=10
@@ -94,51 +96,53 @@ class FutureFeatureMEMM(LocalClassifier):
         with all trees that follow them, do not raise the mean validation log-likelihood per
         position by 0.001.
     initial_score : float, default=-5.0
-        Initial log-odds that an instance shows the pattern.
+        Initial log-odds that an instance is positive, from -30 to 30.
     initial_effect : float, default=0.2
         Initial effect of a feature on the score of a label, at most 40. Large values split one
         pattern into several features.
     n_bins : int, default=20
-        Number of equal-width bins between 0 and 1 into which trees divide a discovered feature.
+        Number of equal-width bins between 0 and 1 into which trees divide a discovered feature,
+        from 2 to 254.
     multiclass : {"all", "best", "shared"}, default="all"
-        Features to discover per round when there are more than two labels: a feature for each label
-        (``"all"``), the best one of these (``"best"``), or one feature with an effect on all labels
-        (``"shared"``).
+        Features to discover per round when there are more than two labels:
+
+        - ``"all"``: a feature for each label.
+        - ``"best"``: the best one of these.
+        - ``"shared"``: one feature with an effect on all labels.
     instance_max_iter : int, default=20
         Maximum number of trees per discovered feature.
     instance_max_leaf_nodes : int, default=20
         Maximum number of leaves of these trees.
     instance_l2_regularization : float, default=100.0
-        Shrinkage of the leaf values of these trees, as a number of imaginary bags in each leaf on
-        which an instance has no effect.
+        Shrinkage of the leaf values of these trees: each leaf counts this number of additional bags
+        on which an instance has no effect.
 
     Stopping
 
     early_stopping : bool, default=True
-        Whether to hold out validation sequences that decide when to search for another feature and
-        whether it was worth it: trees are added until the validation likelihood has not improved by
+        Whether to hold out validation sequences. They decide when to search for another feature,
+        and whether to keep it: trees are added until the validation likelihood has not improved by
         ``tol`` for ``n_iter_no_change`` iterations. If False, every phase takes ``max_iter``
-        iterations and features are judged on the training data.
+        iterations, and features are judged on the training data.
     validation_fraction
     n_iter_no_change : int, default=5
         Number of iterations without improvement before training stops.
     tol : float, default=1e-4
         Minimum increase of the mean log-likelihood per position that counts as an improvement.
     refit : bool, default=False
-        Whether to train the final model again on all sequences, including those held out, with the
-        same numbers of iterations and rounds and the same bag size. The model then has no
-        ``validation_score_``.
+        Whether to train the final model again on all sequences, including those held out. The
+        numbers of iterations and rounds and the bag size stay the same. ``validation_score_`` is
+        then empty.
 
     Attributes
     ----------
     future_features_ : list of FutureFeature
-        The discovered features, in a readable form.
+        The discovered features, in the order of their discovery.
     validation_score_ : float array
-        The same for the validation sequences; empty without them.
+        The same for the validation sequences. Empty without them.
     feature_importances_ : float array of shape ``(n_features_in_,)``
         Fraction of the total gain of all splits that is due to each feature, over all offsets. The
-        gain of a discovered feature is credited to the features that its instances are recognized
-        by.
+        gain of a discovered feature is credited to the features that recognize its instances.
 
     See Also
     --------
@@ -147,7 +151,7 @@ class FutureFeatureMEMM(LocalClassifier):
 
     Notes
     -----
-    The second discovery is not in [1]_. It makes features crisp whose values the first discovery
+    The second discovery is not in [1]_. It sharpens features whose values the first discovery
     spreads over all bins.
 
     A window that reaches as far to the right as the bag covers the same positions. On the stresses
@@ -289,34 +293,56 @@ class FutureFeatureMEMM(LocalClassifier):
     def future_values(
         self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> Any:
-        """Compute the discovered features of sequences.
+        """Compute the values of the discovered features at each position.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `predict`.
+        X : list of sequences, or one long table
+            Sequences of the same form and with the same features as the training data.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `predict`.
 
         Returns
         -------
-        list of float arrays (n_positions, n_future_features, 2)
-            For each feature, the probability that a position is a positive instance, and that its
-            bag contains one. For a long table one array.
+        list of float arrays of shape (n_positions, n_future_features, 2)
+            Two probabilities for each feature: that the position is a positive instance (index 0 of
+            the last axis), and that its bag contains one (index 1). For a long table, one array of
+            all positions.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
         ValueError, TypeError
-            As `predict`.
+            As in `predict`.
+
+        See Also
+        --------
+        FutureFeatures : Transformer that adds these features to sequences.
+        FutureFeature.describe : Describe a feature in words.
 
         Examples
         --------
         >>> from treecrf import FutureFeatureMEMM
-        >>> memm = FutureFeatureMEMM(order=0, bag_size=2, max_iter=5, max_future_features=1)
-        >>> memm = memm.fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
-        >>> [values.ndim for values in memm.future_values(["aab", "b"])]
-        [3, 3]
+        >>> from treecrf.datasets import make_future_bags
+        >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
+        >>> memm = FutureFeatureMEMM(
+        ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
+        ... )
+        >>> values = memm.fit(X, y).future_values(X)[3]
+        >>> values.shape
+        (30, 1, 2)
+
+        The third of these positions is a positive instance (left column), and is in the bags of the
+        positions before it (right column):
+
+        >>> values[22:26, 0].round(2)
+        array([[0.01, 1.  ],
+               [0.  , 1.  ],
+               [1.  , 0.01],
+               [0.  , 0.  ]])
         """
         predictor = self._predictor()
         segmentation = predictor.segmentation(X, lengths, groups)
@@ -343,15 +369,15 @@ class FutureFeatureMEMM(LocalClassifier):
 class FutureFeatures(
     DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 ):
-    """Transformer for features of bags that a `FutureFeatureMEMM` discovers.
+    """Transformer that adds the features that a `FutureFeatureMEMM` discovers.
 
-    The features of a sequence depend on its input only. They let models of any kind, and decoders
-    that proceed from left to right, use information from the positions ahead.
+    The features of a sequence depend on its input only. They give models of any kind, and decoders
+    that proceed from left to right, information from the positions ahead.
 
     Parameters
     ----------
     estimator : FutureFeatureMEMM or None, default=None
-        Estimator that discovers the features; it is copied. None stands for
+        Estimator that discovers the features. `fit` trains a copy of it. None stands for
         ``FutureFeatureMEMM(order=0)``.
     append : bool, default=False
         Whether to append the discovered features to the columns of the input, instead of returning
@@ -362,13 +388,19 @@ class FutureFeatures(
     estimator_ : FutureFeatureMEMM
         The fitted copy of ``estimator``.
     future_features_ : list of FutureFeature
-        The discovered features, in a readable form.
+        The discovered features, in the order of their discovery.
     n_features_in_ : int
         Number of features; 1 for symbols.
 
     See Also
     --------
     FutureFeatureMEMM : Discovers the features.
+    FutureFeature : Description of a feature.
+
+    References
+    ----------
+    .. [1] G. Hao, "Efficient Training and Feature Induction in Sequential Supervised Learning",
+       PhD dissertation, Oregon State University, 2009, chapter 5.
 
     Examples
     --------
@@ -380,8 +412,8 @@ class FutureFeatures(
     ... )
     >>> discovery = FutureFeatures(model, append=True)
     >>> ahead = discovery.fit_transform(X, y)
-    >>> ahead[0].shape
-    (30, 9)
+    >>> X[0].shape, ahead[0].shape
+    ((30, 8), (30, 9))
     >>> TreeCRF(max_iter=20).fit(ahead, y).score(ahead, y) > 0.95
     True
     """
@@ -394,23 +426,27 @@ class FutureFeatures(
         self.append = append
 
     def fit(self, X: SequencesLike, y: LabelsLike, **parameters: Any) -> Self:
-        """Discover features.
+        """Discover features in labeled sequences.
 
         Parameters
         ----------
-        X, y : sequences and their labels
-            As in `FutureFeatureMEMM.fit`.
+        X : list of sequences, or one long table
+            The sequences, as in `FutureFeatureMEMM.fit`.
+        y : list of array-likes of shape (n_positions,), one array-like or str
+            Their labels, as in `FutureFeatureMEMM.fit`.
         **parameters
-            Other parameters of that method, such as ``X_val`` and ``y_val``, or ``lengths``.
+            Other parameters of `FutureFeatureMEMM.fit`, such as ``X_val`` and ``y_val``, or
+            ``lengths``.
 
         Returns
         -------
         self : object
+            The fitted transformer.
 
         Raises
         ------
         ValueError, TypeError
-            As `FutureFeatureMEMM.fit`.
+            As in `FutureFeatureMEMM.fit`.
 
         Examples
         --------
@@ -434,13 +470,17 @@ class FutureFeatures(
 
         Parameters
         ----------
-        X, y, **parameters
-            As in `fit`.
+        X : list of sequences, or one long table
+            The sequences, as in `fit`.
+        y : list of array-likes of shape (n_positions,), one array-like or str
+            Their labels, as in `fit`.
+        **parameters
+            Other parameters of `fit`.
 
         Returns
         -------
         list of arrays, or one array for a long table
-            As in `transform`.
+            The features, as from `transform`.
 
         Raises
         ------
@@ -458,35 +498,46 @@ class FutureFeatures(
     def transform(
         self, X: SequencesLike, *, lengths: LengthsLike = None, groups: GroupsLike = None
     ) -> Any:
-        """Compute the features of sequences.
+        """Compute the discovered features of sequences.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-        lengths, groups : optional
-            As in `FutureFeatureMEMM.predict`.
+        X : list of sequences, or one long table
+            Sequences of the same form and with the same features as the training data.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in
+            `FutureFeatureMEMM.predict`.
 
         Returns
         -------
-        list of float arrays (n_positions, n_future_features)
+        list of float arrays of shape (n_positions, n_future_features)
             For each feature, the probability that the bag of a position contains a positive
             instance. With ``append``, the sequences with these columns, in their own form: arrays,
-            matrices, data frames or dicts. For a long table one table.
+            matrices, data frames or dicts. For a long table, one table of all positions.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the transformer has not been fitted.
         ValueError, TypeError
-            If X does not match the training data; the message names the sequence and the problem.
+            If X does not match the training data. The message names the sequence and the reason.
 
         Examples
         --------
         >>> from treecrf import FutureFeatureMEMM, FutureFeatures
-        >>> model = FutureFeatureMEMM(order=0, bag_size=2, max_iter=5, max_future_features=1)
-        >>> discovery = FutureFeatures(model).fit(["abab", "ba"] * 5, ["xyxy", "yx"] * 5)
-        >>> [len(table) for table in discovery.transform(["aab", "b"])]
-        [3, 1]
+        >>> from treecrf.datasets import make_future_bags
+        >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
+        >>> model = FutureFeatureMEMM(
+        ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
+        ... )
+        >>> discovery = FutureFeatures(model).fit(X, y)
+        >>> discovery.transform(X)[3][22:26].round(2)
+        array([[1.  ],
+               [1.  ],
+               [0.01],
+               [0.  ]])
         """
         check_is_fitted(self)
         fitted = fitted_model(self.estimator_)
@@ -509,21 +560,24 @@ class FutureFeatures(
         ]
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Return the names of the columns of the result.
+        """Return the names of the columns that `transform` returns.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of the input columns, if the training data have none.
+            Names of the input columns, with ``append``. The default is their names in the training
+            data; without names, ``"x0"``, ``"x1"``, and so on.
 
         Returns
         -------
         array of str
+            ``"future0"``, ``"future1"``, and so on. With ``append``, the names of the input columns
+            come first.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the transformer has not been fitted.
 
         Examples
         --------

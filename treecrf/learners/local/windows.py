@@ -145,19 +145,25 @@ class WindowClassifier(LocalClassifier):
 @documented_as(TreeMEMM)
 @dataclass(kw_only=True, eq=False, repr=False)
 class SlidingWindowClassifier(WindowClassifier):
-    """Sliding window classifier: labels each position independently from a window of the input.
+    """Sliding window classifier, which labels each position independently.
+
+    A position is labeled from a window of the input around it. Labels do not depend on each other.
+    The classifier is either a sum of boosted trees, as in the other estimators, or any classifier
+    of scikit-learn. Use it as a baseline, or when the input alone determines the labels.
 
     Parameters
     ----------
     estimator : classifier or None, default=None
         A scikit-learn classifier to train on rows of window values: one-hot encoded categories, raw
-        numbers, and indicators of offsets outside the sequence. If None, trees are boosted as in
-        the other estimators.
+        numbers, and indicators of offsets outside the sequence. None boosts trees. With an
+        estimator, the parameters of trees have no effect.
     multi_strategy : {"auto", "one_output_per_tree", "multi_output_tree"}, default="auto"
         Whether each label has its own trees, or one tree per iteration has a value for each label
         in its leaves, as in XGBoost. With many labels, ``"multi_output_tree"`` makes training
-        and prediction much faster. These trees support neither ``missing="surrogate"`` nor
-        monotonic constraints nor a number as ``sampling``.
+        and prediction much faster.
+
+        These trees support neither ``missing="surrogate"`` nor monotonic constraints nor a number
+        as ``sampling``.
 
         ``"auto"`` chooses by cross-validation if there are at least 24 labels and fewer than a
         million examples. Otherwise, and without ``early_stopping``, each label has its own trees. A
@@ -165,7 +171,7 @@ class SlidingWindowClassifier(WindowClassifier):
     learning_rate : float, default=0.15
         Factor by which the leaf values of each tree are multiplied.
     max_features : float, default=1.0
-        Fraction of the windowed features considered at each node, chosen at random.
+        Fraction of the features in the window that are considered at each node, chosen at random.
     decoding : {"marginal", "minimum_risk"}, default="marginal"
         How `predict` chooses labels: the most probable label (``"marginal"``) or the label with the
         lowest expected cost (``"minimum_risk"``).
@@ -175,23 +181,39 @@ class SlidingWindowClassifier(WindowClassifier):
     multi_strategy_ : {"one_output_per_tree", "multi_output_tree"}
         Whether each label has its own trees, or each iteration has one tree for all labels.
     estimator_ : classifier
-        The fitted copy of ``estimator``, if one is given; the only other fitted attributes are then
-        ``classes_`` and ``n_features_in_``.
+        The fitted copy of ``estimator``. Only a model with an ``estimator`` has it. The only other
+        fitted attributes of such a model are ``classes_``, ``n_features_in_``, and
+        ``feature_names_in_``.
 
     See Also
     --------
     TreeCRF : Models the dependence of neighboring labels.
-    RecurrentSlidingWindowClassifier : Also uses the labels predicted before.
+    RecurrentSlidingWindowClassifier : Also uses the labels that were predicted before.
+
+    References
+    ----------
+    .. [1] T. J. Sejnowski, C. R. Rosenberg, "Parallel networks that learn to pronounce English
+       text", Complex Systems 1, 1987.
+    .. [2] T. G. Dietterich, "Machine learning for sequential data: a review", Structural,
+       Syntactic, and Statistical Pattern Recognition, 2002.
 
     Examples
     --------
-    >>> from sklearn.linear_model import LogisticRegression
     >>> from treecrf import SlidingWindowClassifier
     >>> X = ["banana", "panama", "cabana"]
     >>> y = ["cvcvcv", "cvcvcv", "cvcvcv"]
+    >>> model = SlidingWindowClassifier(window=1, max_iter=10, l2_regularization=1.0).fit(X, y)
+    >>> "".join(model.predict(["bacan"])[0])
+    'cvcvc'
+
+    With a classifier of scikit-learn, which is trained on 20 columns of window values:
+
+    >>> from sklearn.linear_model import LogisticRegression
     >>> model = SlidingWindowClassifier(LogisticRegression(), window=1).fit(X, y)
     >>> "".join(model.predict(["bacan"])[0])
     'cvcvc'
+    >>> model.estimator_.n_features_in_
+    20
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -240,39 +262,43 @@ class SlidingWindowClassifier(WindowClassifier):
 @documented_as(TreeMEMM)
 @dataclass(kw_only=True, eq=False, repr=False)
 class RecurrentSlidingWindowClassifier(WindowClassifier):
-    """Recurrent sliding window classifier: its features include the previously predicted labels.
+    """Recurrent sliding window classifier, whose features include previously predicted labels.
 
-    Each position is labeled from a window of the input and the previous labels; with
-    ``direction="right-to-left"``, these are the labels that follow in reading order. Training uses
-    the true labels, or predictions (``cv``). Prediction uses the predicted labels, or sums over all
-    possible labels, depending on ``decoding``.
+    A position is labeled from a window of the input and the previous labels. With
+    ``direction="right-to-left"``, the previous labels are those that follow in reading order.
+
+    Training uses the true previous labels, or predictions of them (``cv``). Prediction follows the
+    predicted labels, or sums over all possible labels, depending on ``decoding``.
 
     Parameters
     ----------
     estimator : classifier or None, default=None
         A scikit-learn classifier to train on rows of window values and one-hot encoded previous
-        labels; see `SlidingWindowClassifier`. If None, trees are boosted.
+        labels, as in `SlidingWindowClassifier`. None boosts trees. With an estimator, the
+        parameters of trees have no effect.
     direction : {"left-to-right", "right-to-left"}, default="left-to-right"
-        Direction in which the sequence is labeled. ``window`` always counts positions in reading
+        Direction in which sequences are labeled. ``window`` always counts positions in reading
         order, from left to right.
     cv : int or None, default=None
-        Number of folds for predicting the previous labels that training uses: those in each fold
-        come from a model trained on the other folds, as in scikit-learn's ``ClassifierChain``. The
-        model then relies less on previous labels, and a wrong one misleads it less. None uses the
-        true labels. :ref:`own-predictions` shows when it helps.
+        Number of folds for predicting the previous labels that training uses, as in scikit-learn's
+        ``ClassifierChain``: the labels in each fold are predicted by a model that was trained on
+        the other folds. The final model then relies less on previous labels, and a wrong one
+        misleads it less. None uses the true labels. :ref:`own-predictions` shows when this helps.
     transitions : str, dict, bool array-like or None, default=None
-        Which labels may follow each other in reading order, whatever the ``direction``: a tagging
+        Which labels may follow each other in reading order, in either ``direction``: a tagging
         scheme, a dict, or a matrix, as in `TreeMEMM`.
 
     Attributes
     ----------
     estimator_ : classifier
-        The fitted copy of ``estimator``, if one is given; the only other fitted attributes are then
-        ``classes_`` and ``n_features_in_``.
+        The fitted copy of ``estimator``. Only a model with an ``estimator`` has it. The only other
+        fitted attributes of such a model are ``classes_``, ``n_features_in_``, and
+        ``feature_names_in_``.
 
     See Also
     --------
     TreeMEMM : The same model from left to right, with exact decoding by default.
+    SlidingWindowClassifier : Does not use labels as features.
 
     References
     ----------
@@ -287,7 +313,11 @@ class RecurrentSlidingWindowClassifier(WindowClassifier):
     >>> model = RecurrentSlidingWindowClassifier(max_iter=10, l2_regularization=1.0).fit(X, y)
     >>> "".join(model.predict(["bacan"])[0])
     'cvcvc'
-    >>> "".join(model.set_params(cv=3).fit(X, y).predict(["bacan"])[0])
+
+    Trained with predicted instead of true previous labels:
+
+    >>> model = model.set_params(cv=3).fit(X, y)
+    >>> "".join(model.predict(["bacan"])[0])
     'cvcvc'
     """
 

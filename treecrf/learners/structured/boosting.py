@@ -32,7 +32,23 @@ MAX_STEP = 1e6
 
 
 class ChosenFeature(NamedTuple):
-    """A feature that `SequenceBoostingClassifier` chose in a round, and the step of its weight."""
+    """A feature that `SequenceBoostingClassifier` chose in a round, and the step of its weight.
+
+    `SequenceBoostingClassifier.get_chosen_features` returns them.
+
+    Attributes
+    ----------
+    attribute : str or None
+        Name of the attribute, as from `SequenceBoostingClassifier.get_attribute_names`. None for a
+        feature of labels alone.
+    previous : label or None
+        Previous label of the feature. None if the feature does not depend on it. If ``attribute``
+        is None as well, the feature is that of the label at first positions.
+    label : label
+        Label whose score the feature changes.
+    step : float
+        Change of the weight in the round.
+    """
 
     attribute: str | None
     previous: str | int | bool | None
@@ -45,11 +61,13 @@ class ChosenFeature(NamedTuple):
 class SequenceBoostingClassifier(LinearSequenceClassifier):
     r"""Boosting of label sequences.
 
-    Scores are those of `LinearCRF`, and each round changes a single weight. Training minimizes an
-    exponential loss, the sum over the training sequences of :math:`1 / P(Y_i | X_i) - 1`. For every
-    feature, a bound limits the loss after a step of its weight, and each round takes the feature
-    with the smallest bound. The number of rounds limits the number of non-zero weights, and
-    `get_chosen_features` lists the features in the order in which they were chosen.
+    Scores are those of `LinearCRF`, and each round changes a single weight. The number of rounds
+    therefore limits the number of non-zero weights, and `get_chosen_features` lists the features in
+    the order in which they were chosen.
+
+    Training minimizes an exponential loss, the sum over the training sequences of
+    :math:`1 / P(Y_i | X_i) - 1`. For every feature, a bound limits the loss after a step of its
+    weight. Each round takes the feature with the smallest bound.
 
     Parameters
     ----------
@@ -59,11 +77,14 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     max_iter : int, default=1000
         Maximum number of rounds.
     bound : {"union", "sequence"}, default="union"
-        How steps are bounded. ``"union"`` bounds how much more often, and how much less often, a
-        feature can occur in any wrong label sequence than in the true one, over all training
-        sequences; it has a closed form. ``"sequence"`` uses these bounds for each training sequence
-        separately, with a line search for every feature: rounds take several times as long, but
-        fewer are needed. Its memory grows with the number of distinct attributes per sequence.
+        How steps are bounded:
+
+        - ``"union"`` bounds how much more often, and how much less often, a feature can occur in
+          any wrong label sequence than in the true one, over all training sequences. The step has a
+          closed form.
+        - ``"sequence"`` bounds the same for each training sequence separately, and finds the step
+          of every feature by a line search. Rounds take several times as long, but fewer are
+          needed. The memory grows with the number of distinct attributes per sequence.
     line_search : bool, default=False
         Whether to take the step that lowers the loss the most, instead of the step from the bound.
         The feature is chosen by the bound in either case.
@@ -71,9 +92,10 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         Maximum step of a weight in a round, at most 1e6. If a feature occurs only with true labels,
         the optimal step is infinite.
     piece_length : int or None, default=None
-        Maximum length of the pieces of about equal length into which sequences are cut for
-        training; the label before a piece is treated as known. Windows reach across the cuts. None
-        keeps sequences whole.
+        Maximum length of the pieces, of about equal length, into which sequences are cut for
+        training. The label before a piece is treated as known. Windows reach across the cuts. None
+        keeps sequences whole. Values from 3 to 10 help if sequences are long or differ in length;
+        see the notes.
     tol : float, default=1e-7
         Training ends when no bound guarantees that the loss falls by more than this fraction.
     early_stopping : bool, default=False
@@ -84,31 +106,32 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. Each sequence has the mean weight of its labels.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of validation sequences; nothing else is random.
+        Seed of the choice of validation sequences. Nothing else is random.
 
     Attributes
     ----------
     n_iter_ : int
         Number of rounds.
     features_ : int array of shape ``(n_iter_,)``
-        Number of the feature chosen in each round, among all features; `get_chosen_features`
-        describes them.
+        Index, among all features, of the feature chosen in each round. `get_chosen_features`
+        describes the features.
     steps_ : float array of shape ``(n_iter_,)``
         Change of the weight in each round.
     bounds_ : float array of shape ``(n_iter_,)``
-        Bounds by which the features were chosen: upper limits on the ratio of the loss after a
+        Bounds by which the features were chosen: upper bounds of the ratio of the loss after a
         round to the loss before it.
     loss_ : float array of shape ``(n_iter_ + 1,)``
         Logarithm of the loss before the first and after each round.
     train_score_ : float array of shape ``(n_iter_ + 1,)``
         Mean log-likelihood per training position, before the first and after each round.
     validation_score_ : float array
-        The same for the validation sequences; empty without them.
+        The same for the validation sequences. Empty without them.
 
     See Also
     --------
     LinearCRF : The same model, with all weights fitted jointly by maximum likelihood.
     TreeCRF : Boosting with trees, which combine attributes into features.
+    ChosenFeature : Description of a feature.
 
     Notes
     -----
@@ -128,7 +151,7 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
     All computations use logarithms, because :math:`1 / P` of a sequence of 1000 positions exceeds
     the floating-point range. Such a sequence dominates the loss until it is nearly correct, and
     steps are tiny because the bound has to hold for hundreds of changed labels at once. If
-    sequences are long or differ in length, set ``piece_length``; 3 to 10 are sensible values. The
+    sequences are long or differ in length, set ``piece_length`` to a value from 3 to 10. The
     authors of the method cut their sentences as well.
 
     References
@@ -234,20 +257,20 @@ class SequenceBoostingClassifier(LinearSequenceClassifier):
         return self
 
     def get_chosen_features(self) -> list[ChosenFeature]:
-        """Return the features in the order in which they were chosen.
+        """Describe the features in the order in which they were chosen.
 
         Returns
         -------
         list of ChosenFeature
-            Named tuples ``(attribute, previous, label, step)``. ``attribute`` is one of the names
-            from `get_attribute_names`, or None for features of labels alone. ``previous`` is the
-            previous label, or None for features that do not depend on it. If both are None, the
-            feature is that of the label at first positions.
+            A named tuple ``(attribute, previous, label, step)`` for each round. ``attribute`` is
+            one of the names from `get_attribute_names`, or None for features of labels alone.
+            ``previous`` is the previous label, or None for features that do not depend on it. If
+            both are None, the feature is that of the label at first positions.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
 
         Examples
         --------

@@ -34,11 +34,14 @@ from treecrf.utils.validation import Interval, documented_as
 class StructuredPerceptron(LinearSequenceClassifier):
     """Averaged structured perceptron.
 
-    Training decodes one sequence after another by Viterbi's algorithm. Where the predicted labels
-    are wrong, the features of the true labels are added to the weights and those of the predicted
-    labels are subtracted. The model is the mean of the weights after each sequence. Training is the
-    fastest among linear models, and there is no regularization to tune. The predictions are often
-    nearly as good as those of `LinearCRF`, but the probabilities are unreliable.
+    Scores are those of `LinearCRF`. Training decodes one sequence after another by the Viterbi
+    algorithm. Where the predicted labels are wrong, it adds the features of the true labels to the
+    weights, and subtracts those of the predicted labels. The model is the mean of the weights after
+    each sequence.
+
+    Training is faster than for any other linear model, and there is no regularization to tune. The
+    predictions are often nearly as good as those of `LinearCRF`, but the probabilities are
+    unreliable.
 
     Parameters
     ----------
@@ -56,11 +59,15 @@ class StructuredPerceptron(LinearSequenceClassifier):
     n_iter_no_change : int, default=5
         Number of epochs without improvement before training stops.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
-        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
-        label sequence with the highest score (``"viterbi"``), or the label with the lowest expected
-        cost at each position (``"minimum_risk"``). See the notes.
+        How `predict` chooses labels:
+
+        - ``"marginal"``: the most probable label of each position.
+        - ``"viterbi"``: the label sequence with the highest score.
+        - ``"minimum_risk"``: the label with the lowest expected cost at each position.
+
+        The notes explain the probabilities.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the labels. Updates from a sequence are multiplied by the mean weight of its
+        Weights of the labels. The updates from a sequence are multiplied by the mean weight of its
         labels.
     n_jobs : int, default=None
         Number of threads for prediction; -1 uses all processors. Training updates are sequential.
@@ -73,23 +80,24 @@ class StructuredPerceptron(LinearSequenceClassifier):
     n_iter_ : int
         Number of epochs; after early stopping, that of the best one.
     train_accuracy_ : float array of shape ``(n_iter_,)``
-        Fraction of the training labels predicted correctly in each epoch, before the update.
+        Fraction of the training labels predicted correctly in each epoch. Each sequence is
+        predicted just before its update.
     validation_accuracy_ : float array of shape ``(n_iter_,)``
-        Fraction of the validation labels predicted correctly after each epoch; empty without
+        Fraction of the validation labels predicted correctly after each epoch. Empty without
         validation sequences.
 
     See Also
     --------
-    StructuredSVM : Maximizes the margin; its objective has a unique minimum.
-    LinearCRF : Predicts probabilities.
+    StructuredSVM : Maximizes the margin. Its objective has a unique minimum.
+    LinearCRF : The same scores, trained to predict probabilities.
 
     Notes
     -----
     Training does not aim at probabilities. `predict_proba` treats scores as logarithms: the
     probability of a label sequence is proportional to the exponential of its score. The sequence
-    with the highest score is the most probable one, and probabilities are closer to each other
-    where scores are. Their magnitude, however, depends on the arbitrary length of the updates, and
-    they are usually far too close to 0 and 1.
+    with the highest score is therefore the most probable one. The scale of the scores, however,
+    depends on the arbitrary length of the updates, and probabilities are usually far too close to 0
+    and 1.
 
     The mean of the weights is accumulated lazily: each update is also stored multiplied by the
     number of sequences seen before it. The cost of an update is therefore proportional to the

@@ -81,29 +81,38 @@ class StructuredSVM(LinearSequenceClassifier):
 
     Scores are those of `LinearCRF`, or sums of a kernel over training positions. Training maximizes
     the margin: a label sequence with n wrong labels should score at least n below the true one. The
-    model is also known as hidden Markov support vector machine and max-margin Markov network.
+    model is also known as a hidden Markov support vector machine, or as a max-margin Markov
+    network.
 
     Parameters
     ----------
     window : int or (int, int), default=0
-        Number of positions to the left and to the right whose values are attributes.
-        Offsets outside of all training sequences are left out.
+        Number of positions to the left and to the right whose values are attributes. Offsets
+        outside of all training sequences are left out.
     attributes : source of attributes or None, default=None
-        Source of attributes that replaces windows of the input; see `LinearCRF`.
+        Source of attributes that replaces windows of the input, as in `LinearCRF`.
     transition_features : bool, default=False
         Whether each attribute also has weights for pairs of previous label and label, in addition
         to those for labels. Only with ``kernel="linear"``.
     C : float, default=0.1
         Cost of a label that is wrong or within the margin. Larger values mean less regularization.
     kernel : {"linear", "poly", "rbf"} or callable, default="linear"
-        Kernel between two positions, computed from the attributes in their windows: ``a @ b``,
-        ``(gamma * a @ b + coef0) ** degree``, or ``exp(-gamma * |a - b| ** 2)``. A callable takes
-        two CSR arrays of shapes (n_a, n_columns) and (n_b, n_columns) and returns an array of shape
-        (n_a, n_b). Transitions are linear with every kernel.
+        Kernel between two positions, computed from the attributes a and b in their windows:
+
+        - ``"linear"``: ``a @ b``.
+        - ``"poly"``: ``(gamma * a @ b + coef0) ** degree``.
+        - ``"rbf"``: ``exp(-gamma * |a - b| ** 2)``.
+        - A callable, which takes two CSR arrays of shapes (n_a, n_columns) and (n_b, n_columns) and
+          returns an array of shape (n_a, n_b).
+
+        Transitions are linear with every kernel.
     gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient in ``"poly"`` and ``"rbf"``: 1 / (number of columns * variance of all their
-        values) (``"scale"``), 1 / number of columns (``"auto"``), or a number. Each attribute at
-        each offset in the window is a column.
+        Coefficient in ``"poly"`` and ``"rbf"``. Each attribute at each offset in the window is a
+        column.
+
+        - ``"scale"``: 1 / (number of columns * variance of all their values).
+        - ``"auto"``: 1 / number of columns.
+        - A positive number: the coefficient itself.
     degree : float, default=3
         Degree of the ``"poly"`` kernel.
     coef0 : float, default=0.0
@@ -111,18 +120,22 @@ class StructuredSVM(LinearSequenceClassifier):
     max_iter : int, default=1000
         Maximum number of passes over the training sequences.
     tol : float, default=1e-2
-        Training ends when the objective is at most this far above its minimum, relative to its
-        value before training: ``C`` times the number of positions.
+        Training ends when the objective is at most this far above its minimum, as a fraction of its
+        value before training, which is ``C`` times the number of positions.
     average : bool, default=False
-        Whether the model uses a weighted mean of the weights after each step, in which later steps
-        have larger weights, instead of the last weights. It is better when training ends far from
-        the minimum.
+        Whether the model uses a mean of the weights after each step, in which later steps count
+        more, instead of the last weights. The mean is better when training ends far from the
+        minimum.
     cache_size : float, default=2000
         Maximum size in megabytes of the kernel matrix between all distinct windows.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="viterbi"
-        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
-        label sequence with the highest score (``"viterbi"``), or the label with the lowest expected
-        cost at each position (``"minimum_risk"``). See the notes.
+        How `predict` chooses labels:
+
+        - ``"marginal"``: the most probable label of each position.
+        - ``"viterbi"``: the label sequence with the highest score.
+        - ``"minimum_risk"``: the label with the lowest expected cost at each position.
+
+        The notes explain the probabilities.
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. The ``C`` of a sequence is multiplied by the mean weight of its
         labels.
@@ -142,7 +155,7 @@ class StructuredSVM(LinearSequenceClassifier):
     dual_gap_ : float
         Upper bound on the distance of ``objective_`` from its minimum.
     state_weights_ : float array of shape ``(n_attributes, n_classes)``
-        Weights of the labels for each attribute, in the order of `get_attribute_names`; 0
+        Weights of the labels for each attribute, in the order of `get_attribute_names`. They are 0
         with a kernel other than ``"linear"``.
 
     Warns
@@ -163,20 +176,20 @@ class StructuredSVM(LinearSequenceClassifier):
               - F_w(X_i, Y_i) \right]
 
     where :math:`F_w` is the score of a label sequence and :math:`\Delta` the number of its wrong
-    labels. Each step finds the maximum for one sequence by Viterbi's algorithm and moves that
-    sequence's part of the weights toward it, with the optimal step length (block-coordinate
-    Frank-Wolfe). The maxima of all sequences together give the duality gap, which bounds the
-    distance from the minimum.
+    labels. Each step finds the maximum for one sequence by the Viterbi algorithm. It then moves
+    that sequence's part of the weights toward the maximum, with the optimal step length
+    (block-coordinate Frank-Wolfe). The maxima of all sequences together give the duality gap, which
+    bounds the distance from the minimum.
 
     With a kernel, the score of a label at a position is a sum over training positions. Positions
-    with the same window share one row of the kernel matrix. The matrix holds 8 bytes for each pair
+    with the same window share one row of the kernel matrix. The matrix takes 8 bytes for each pair
     of distinct windows, or 2.3 GB for 17,000 windows. The cost of a step, and of a prediction, is
     proportional to the number of windows times the length of the sequence.
 
     Training aims at the order of the scores, not at probabilities. `predict_proba` treats scores as
     logarithms: the probability of a label sequence is proportional to the exponential of its score.
-    Because the margin is 1 per wrong label, these probabilities are of a
-    reasonable magnitude, but flatter or steeper than those of a `LinearCRF`.
+    Because the margin is 1 per wrong label, these probabilities have a reasonable magnitude, but
+    they are flatter or steeper than those of a `LinearCRF`.
 
     References
     ----------
