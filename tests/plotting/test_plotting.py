@@ -1232,6 +1232,10 @@ def test_highlighted_characters():
     root, spans = parsed(highlight_text(model, "ab&\na"))
     assert "".join(root.itertext()) == "ab&\na\n\nx y z"
     assert [text for title, text in spans if title is None] == list("xyz")
+    # Without colors, lines differ.
+    styles = [span.get("style") for span in root.iter("span") if span.get("title") is None]
+    kinds = [style.partition("border-top: ")[2].split()[1] for style in styles]
+    assert kinds == ["solid", "dashed", "dotted"]
 
 
 def test_highlighting_needs_texts():

@@ -29,6 +29,7 @@ from treecrf.plotting.common import (
     finish,
     ink,
     legend_inches,
+    one_line,
     plain,
     points_of,
     set_title,
@@ -541,6 +542,10 @@ def plot_future_features(
 
 
 SPAN_STYLE = "background: {}55; padding: 0.15em 0; border-radius: 0.2em"
+# Lines above spans of characters, whose labels do not stand behind them.
+LINE_STYLE = "border-top: 3px {} {}"
+LINE_KINDS = ("solid", "dashed", "dotted", "double")
+TEXT_STYLE = "white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.6"
 ERROR_STYLE = "border-bottom: 2px solid #d1242f"
 
 
@@ -551,6 +556,16 @@ class HtmlText(str):
 
     def _repr_html_(self) -> str:
         return str(self)
+
+
+def _span_style(k: int, are_words: bool) -> str:
+    """Return the style of spans of label number k; those of characters differ in print, too."""
+    turn, color = divmod(k, len(COLORS))
+    style = SPAN_STYLE.format(COLORS[color])
+    if are_words:
+        return style
+    line = LINE_STYLE.format(LINE_KINDS[(color + turn) % len(LINE_KINDS)], COLORS[color])
+    return f"{style}; {line}"
 
 
 def highlight_text(
@@ -565,8 +580,9 @@ def highlight_text(
 ) -> HtmlText:
     """Write a text in HTML in which the predicted spans have colors.
 
-    Labels stand after the spans of words, and in a legend below characters. If the pointer is over
-    a span, its probability is shown. Errors are underlined in red, and show the true label.
+    Labels stand after the spans of words. Spans of characters also have different lines above them,
+    which a legend below explains. If the pointer is over a span, its probability is shown. Errors
+    are underlined in red, and show the true label.
 
     Parameters
     ----------
@@ -623,7 +639,7 @@ def highlight_text(
             title = escape(f"true: {model.classes_[true[t]]}")
             texts[t] = f'<span title="{title}" style="{ERROR_STYLE}">{texts[t]}</span>'
     names = SpanRules.of(model.classes_, prefixes).names
-    colors = {name: SPAN_STYLE.format(COLORS[k % len(COLORS)]) for k, name in enumerate(names)}
+    colors = {name: _span_style(k, are_words) for k, name in enumerate(names)}
     space = " " if are_words else ""
     pieces = []
     end = 0
@@ -631,7 +647,7 @@ def highlight_text(
         title = escape(f"{span.label}, probability {span.probability:.2f}")
         content = space.join(texts[span.start : span.end])
         if are_words:
-            content += f"<small> {escape(str(span.label))}</small>"
+            content += f"<small> {escape(one_line(span.label))}</small>"
         pieces += texts[end : span.start]
         pieces.append(f'<span title="{title}" style="{colors[span.label]}">{content}</span>')
         end = span.end
@@ -639,4 +655,4 @@ def highlight_text(
     if not are_words:
         chips = (f'<span style="{colors[name]}">{escape(str(name))}</span>' for name in colors)
         text += f"\n\n<small>{' '.join(chips)}</small>"
-    return HtmlText(f'<div style="white-space: pre-wrap; line-height: 1.6">{text}</div>')
+    return HtmlText(f'<div style="{TEXT_STYLE}">{text}</div>')
