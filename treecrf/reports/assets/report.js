@@ -313,7 +313,7 @@ function barChart(title, xLabel, rows, yLabel = "correct positions") {
       y: up(share), height: up(0) - up(share), fill: "var(--accent)" },
     hint(`${row.name}: ${percent(share)} of ${counted(row.n, "position")}`)),
     draw("text", { ...middle, y: up(share) - 4 }, percent(share)),
-    draw("text", { ...middle, y: HEIGHT - BOX.bottom + 31 }, `n=${row.n < 100000 ? whole(row.n) : `${Math.round(row.n / 1000)}k`}`));
+    draw("text", { ...middle, y: HEIGHT - BOX.bottom + 31 }, `n=${row.n < 10000 ? whole(row.n) : `${Math.round(row.n / 1000)}k`}`));
   });
   return chart;
 }
