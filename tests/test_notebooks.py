@@ -51,6 +51,9 @@ def test_markup_is_translated():
     assert CONVERT.title_of("/gallery/plot_occupancy") == "A room whose sensors drop out"
     assert CONVERT.markdown_of(["A title", "-------"]) == "## A title"
     assert CONVERT.markdown_of(["Run this::"]) == "Run this:"
+    assert CONVERT.markdown_of(["See :ref:`penalty`."]) == "See *The penalty*."
+    table = ["===== =====", "model score", "===== =====", "``A`` 0.5", "===== ====="]
+    assert CONVERT.markdown_of(table) == "| model | score |\n| --- | --- |\n| `A` | 0.5 |"
     command = "```console\ntreecrf info m\n```"
     assert CONVERT.literal_of(["    treecrf info m"]) == ("markdown", command)
     assert CONVERT.literal_of(["    x = 1"]) == ("code", "x = 1")

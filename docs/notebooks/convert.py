@@ -60,12 +60,30 @@ def literal_of(lines: list[str]) -> tuple[str, str]:
 def markdown_of(lines: list[str]) -> str:
     """Translate a title, a table, a list or a paragraph."""
     if re.fullmatch(r"=+( +=+)+", lines[0]):
-        return "\n".join(["```text", *lines, "```"])
+        return table_of(lines)
     if len(lines) == 2 and set(lines[1]) <= set(LEVELS) and len(set(lines[1])) == 1:
         return f"{LEVELS[lines[1][0]]} {lines[0]}"
-    text = re.sub(r"::$", ":", "\n".join(lines))
+    return inline_of(re.sub(r"::$", ":", "\n".join(lines)))
+
+
+def table_of(lines: list[str]) -> str:
+    """Translate a table, whose columns begin below the signs = of its first line."""
+    starts = [found.start() for found in re.finditer("=+", lines[0])]
+    ends = [*(start - 1 for start in starts[1:]), None]
+    rows = [
+        [inline_of(line[start:end].strip()) for start, end in zip(starts, ends, strict=True)]
+        for line in lines
+        if not line.startswith("=")
+    ]
+    rows.insert(1, ["---"] * len(starts))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def inline_of(text: str) -> str:
+    """Translate references and code within a text."""
     text = re.sub(r":doc:`([^`]*)`", lambda found: f"*{title_of(found[1])}*", text)
     text = re.sub(r":ref:`([^`<]*?)\s*<[^`]*>`", r"\1", text)
+    text = re.sub(r":ref:`([^`<]*)`", lambda found: f"*{section_title_of(found[1])}*", text)
     text = re.sub(r"(?<!`)`~?(?:treecrf\.)?([\w.]+)`(?!`)", r"`\1`", text)
     return text.replace("``", "`")
 
@@ -78,6 +96,14 @@ def title_of(page: str) -> str:
         folder = DOCS if page.startswith("/") else GUIDE
         text = (folder / f"{page.lstrip('/')}.rst").read_text(encoding="utf-8")
     return re.search(r"^(\S.*)\n===", text, re.M)[1].strip('"')
+
+
+def section_title_of(label: str) -> str:
+    """Return the title below a label of the guide."""
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted(GUIDE.glob("*.rst")))
+    return re.search(rf"^\.\. _{re.escape(label)}:\n+(?:\.\. .*\n+)*(\S.*)\n[-=~]+$", pages, re.M)[
+        1
+    ]
 
 
 def notebook_of(page: str) -> str:
