@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from support.parts import assert_equal_fits, dealt, fit_parts_of
 
 from treecrf import (
     FutureFeatureMEMM,
@@ -157,6 +158,17 @@ def test_files_and_their_parts_choose_the_same(tmp_path):
     parts = TreeCRF(**ONLY_LEAVES).fit(paths, "label", groups="text", scratch=tmp_path)
     assert whole.max_leaf_nodes_ == parts.max_leaf_nodes_ == LARGE
     assert_same_model(whole, parts, [[{"letter": f"s{value}"} for value in X[0]]])
+
+
+def test_partitions_the_order_of_sequences_and_threads_choose_the_same():
+    X, y = pairs()
+    settings = ONLY_LEAVES | {"sampling": 0.1, "random_state": 0}
+    whole = TreeCRF(**settings).fit(X, y)
+    assert whole.max_leaf_nodes_ == LARGE
+    assert_equal_fits(whole, TreeCRF(**settings, n_jobs=2).fit(X, y))
+    assert_equal_fits(whole, fit_parts_of(TreeCRF(**settings), X, y, dealt(X, 3), 2))
+    backward = TreeCRF(**settings).fit(X[::-1], y[::-1])
+    assert_same_model(whole, backward, X[:5])
 
 
 @pytest.mark.parametrize("is_saved", [False, True])
