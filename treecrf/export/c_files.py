@@ -102,7 +102,8 @@ def export_c(
     >>> treecrf.export_c(crf, path)
     >>> sorted(file.name for file in path.parent.iterdir())
     ['letters.c', 'letters.h']
-    >>> "int letters_predict(void *workspace, int32_t *labels)" in path.read_text()
+    >>> function = "int letters_predict(void *workspace, int32_t *labels)"
+    >>> function in path.read_text()
     True
     """
     check_is_fitted(model, "classes_")

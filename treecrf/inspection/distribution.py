@@ -128,12 +128,13 @@ def sequence_scores(
 
     >>> from treecrf import LinearCRF
     >>> from treecrf.inspection import sequence_scores
-    >>> crf = LinearCRF(window=1).fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+    >>> crf = LinearCRF(window=1).fit(["banana", "cabana"], ["cvcvcv"] * 2)
     >>> state, transitions, log_partition = sequence_scores(crf, ["nab"])[0]
     >>> state.shape, transitions.shape
     ((3, 2), (2, 2))
     >>> c, v = 0, 1  # indices in crf.classes_
-    >>> score = state[0, c] + transitions[c, v] + state[1, v] + transitions[v, c] + state[2, c]
+    >>> score = state[0, c] + state[1, v] + state[2, c]
+    >>> score += transitions[c, v] + transitions[v, c]
     >>> log_p = crf.predict_log_likelihood(["nab"], ["cvc"])[0]
     >>> bool(abs(score - log_partition - log_p) < 1e-9)
     True

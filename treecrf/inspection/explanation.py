@@ -184,8 +184,10 @@ def contributions(
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import contributions
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
-    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
+    >>> crf = TreeCRF(
+    ...     window=1, max_iter=5, l2_regularization=1.0,
+    ...     second_order=False, learning_rate=1.0,
+    ... ).fit(X, y)
     >>> found = contributions(crf, X)
     >>> found
     Contributions(18 positions, 2 labels, 5 features)
@@ -383,11 +385,15 @@ class Explanation:
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import explain
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
-    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
+    >>> crf = TreeCRF(
+    ...     window=1, max_iter=5, l2_regularization=1.0,
+    ...     second_order=False, learning_rate=1.0,
+    ... ).fit(X, y)
     >>> explanation = explain(crf, "nab", 1)
-    >>> explanation.label, explanation.labels.tolist(), explanation.scores.round(2).tolist()
-    ('v', ['c', 'v'], [-0.53, 1.4])
+    >>> explanation.label, explanation.labels.tolist()
+    ('v', ['c', 'v'])
+    >>> explanation.scores.round(2)
+    array([-0.53,  1.4 ])
     """
 
     base_values: np.ndarray
@@ -430,9 +436,12 @@ class Explanation:
         --------
         >>> from treecrf import LinearCRF
         >>> from treecrf.inspection import explain
-        >>> crf = LinearCRF(window=1).fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)
-        >>> [(name, round(value, 2)) for name, value in explain(crf, "nab", 1).strongest(n=2)]
-        [("label[-1] = 'c'", 0.51), ("symbol[0] = 'a'", 0.39)]
+        >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+        >>> crf = LinearCRF(window=1).fit(X, y)
+        >>> for name, value in explain(crf, "nab", 1).strongest(n=2):
+        ...     print(f"{value:.2f} {name}")
+        0.51 label[-1] = 'c'
+        0.39 symbol[0] = 'a'
         """
         if label is None:
             label = self.label
@@ -458,7 +467,8 @@ class Explanation:
         --------
         >>> from treecrf import LinearCRF
         >>> from treecrf.inspection import explain
-        >>> crf = LinearCRF(window=1).fit(["banana", "panama", "cabana"], ["cvcvcv"] * 3)
+        >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+        >>> crf = LinearCRF(window=1).fit(X, y)
         >>> explain(crf, "nab", 1).to_pandas().round(2).head(3)
                              c     v
         base value       -0.09  0.09
@@ -553,8 +563,10 @@ def explain(
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import explain
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
-    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
+    >>> crf = TreeCRF(
+    ...     window=1, max_iter=5, l2_regularization=1.0,
+    ...     second_order=False, learning_rate=1.0,
+    ... ).fit(X, y)
     >>> print(explain(crf, "nab", 1))
       +0.025  base value
       +0.883  label[-1] = 'c'

@@ -114,7 +114,8 @@ def gain_importance(model: Any, *, per_label: bool = False) -> Bunch:
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.random((20, 2)) for _ in range(30)]
     >>> y = [(table[:, 1] > 0.5).astype(int) for table in X]
-    >>> crf = TreeCRF(window=1, max_iter=5, init="zero", early_stopping=False).fit(X, y)
+    >>> crf = TreeCRF(window=1, max_iter=5, init="zero", early_stopping=False)
+    >>> crf = crf.fit(X, y)
     >>> found = gain_importance(crf)
     >>> found.offsets
     array([-1,  0,  1])

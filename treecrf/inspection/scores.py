@@ -466,7 +466,8 @@ def likelihood_curve(
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import likelihood_curve
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0).fit(X[:2], y[:2])
+    >>> crf = TreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+    >>> crf = crf.fit(X[:2], y[:2])
     >>> curve = likelihood_curve(crf, X[2:], y[2:])
     >>> curve.iterations.tolist(), curve.validation
     ([0, 1, 2, 3, 4, 5], None)

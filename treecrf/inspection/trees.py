@@ -87,8 +87,10 @@ def export_text(
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import export_text
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
-    >>> crf = TreeCRF(max_iter=2, max_leaf_nodes=3, **settings).fit(X, y)
+    >>> crf = TreeCRF(
+    ...     max_iter=2, max_leaf_nodes=3, l2_regularization=1.0,
+    ...     second_order=False, learning_rate=1.0,
+    ... ).fit(X, y)
     >>> print(export_text(crf, label="v", decimals=2))
     'v', iteration 0
     |--- label[-1] is 'c' (gain 3.17)
@@ -166,9 +168,11 @@ def export_graphviz(model: Any, iteration: int = 0, label: Any = None, *, decima
     --------
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import export_graphviz
-    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
-    >>> crf = TreeCRF(max_iter=2, max_leaf_nodes=2, **settings)
-    >>> print(export_graphviz(crf.fit(["aabb"] * 3, ["xxyy"] * 3), label="y", decimals=1))
+    >>> crf = TreeCRF(
+    ...     max_iter=2, max_leaf_nodes=2, l2_regularization=1.0,
+    ...     second_order=False, learning_rate=1.0,
+    ... ).fit(["aabb"] * 3, ["xxyy"] * 3)
+    >>> print(export_graphviz(crf, label="y", decimals=1))
     digraph tree {
       label="'y', iteration 0"
       node [shape=box, style=rounded, fontname=sans]
@@ -371,8 +375,10 @@ class Rule:
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import strongest_rules
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
-    >>> crf = TreeCRF(max_iter=5, max_leaf_nodes=3, **settings).fit(X, y)
+    >>> crf = TreeCRF(
+    ...     max_iter=5, max_leaf_nodes=3, l2_regularization=1.0,
+    ...     second_order=False, learning_rate=1.0,
+    ... ).fit(X, y)
     >>> rule = strongest_rules(crf, X)[0]
     >>> rule.label, round(rule.value, 3), rule.condition
     ('v', 1.435, "label[-1] is 'c' and symbol is 'a'")
@@ -460,8 +466,10 @@ def strongest_rules(
     >>> from treecrf import TreeCRF
     >>> from treecrf.inspection import strongest_rules
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
-    >>> crf = TreeCRF(max_iter=5, max_leaf_nodes=3, **settings).fit(X, y)
+    >>> crf = TreeCRF(
+    ...     max_iter=5, max_leaf_nodes=3, l2_regularization=1.0,
+    ...     second_order=False, learning_rate=1.0,
+    ... ).fit(X, y)
     >>> print(*strongest_rules(crf, X, n_rules=2), sep="\n")
     +1.435 for 'v' if label[-1] is 'c' and symbol is 'a'  (50.0% of positions)
     +1.154 for 'c' if not label[-1] is 'c' and not symbol is 'a'  (50.0% of positions)

@@ -59,7 +59,8 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
     >>> from sklearn.preprocessing import StandardScaler
     >>> from treecrf import LinearCRF, PerSequence
     >>> X, y = [[[10.0], [90.0], [80.0]], [[85.0], [20.0]]], ["abb", "ba"]
-    >>> pipe = make_pipeline(PerSequence(StandardScaler()), LinearCRF()).fit(X, y)
+    >>> scaler = PerSequence(StandardScaler())
+    >>> pipe = make_pipeline(scaler, LinearCRF()).fit(X, y)
     >>> "".join(pipe.predict([[[15.0], [70.0]]])[0])
     'ab'
     """
@@ -188,7 +189,8 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         --------
         >>> from sklearn.preprocessing import PolynomialFeatures
         >>> from treecrf import PerSequence
-        >>> squares = PerSequence(PolynomialFeatures(include_bias=False)).fit([[[1.0], [2.0]]])
+        >>> squares = PerSequence(PolynomialFeatures(include_bias=False))
+        >>> squares = squares.fit([[[1.0], [2.0]]])
         >>> squares.get_feature_names_out(["heat"]).tolist()
         ['heat', 'heat^2']
         """

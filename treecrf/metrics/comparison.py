@@ -199,8 +199,10 @@ def paired_bootstrap(
     >>> y_true = [list("aabb"), list("abab"), list("bbab"), list("baba")] * 5
     >>> y_pred_a = y_true
     >>> y_pred_b = [list("abab")] * 20
-    >>> options = dict(average="micro", n_resamples=200, random_state=0)
-    >>> found = paired_bootstrap(y_true, y_pred_a, y_pred_b, token_f1_score, **options)
+    >>> found = paired_bootstrap(
+    ...     y_true, y_pred_a, y_pred_b, token_f1_score, average="micro",
+    ...     n_resamples=200, random_state=0,
+    ... )
     >>> found.scores.tolist(), found.difference
     ([1.0, 0.5625], 0.4375)
     >>> [round(bound, 2) for bound in found.confidence_interval]

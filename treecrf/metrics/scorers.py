@@ -287,7 +287,8 @@ def get_scorer(name: str) -> BaseScorer:
     >>> from treecrf import LinearCRF
     >>> from treecrf.metrics import get_scorer
     >>> X, y = ["abab", "ba", "baab", "aba"], ["xyxy", "yx", "yxxy", "xyx"]
-    >>> cross_val_score(LinearCRF(), X, y, cv=2, scoring=get_scorer("token_accuracy"))
+    >>> scorer = get_scorer("token_accuracy")
+    >>> cross_val_score(LinearCRF(), X, y, cv=2, scoring=scorer)
     array([1., 1.])
     """
     if name not in SCORERS:

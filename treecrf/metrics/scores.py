@@ -139,7 +139,8 @@ def sequence_accuracy_score(
     Examples
     --------
     >>> from treecrf.metrics import sequence_accuracy_score
-    >>> sequence_accuracy_score([["a", "a", "b"], ["b"]], [["a", "b", "b"], ["b"]])
+    >>> y_true, y_pred = [["a", "a", "b"], ["b"]], [["a", "b", "b"], ["b"]]
+    >>> sequence_accuracy_score(y_true, y_pred)
     0.5
     >>> sequence_accuracy_score(list("aabb"), list("abbb"), lengths=[3, 1])
     0.5
@@ -198,7 +199,8 @@ def token_precision_recall_fscore(
     --------
     >>> from treecrf.metrics import token_precision_recall_fscore
     >>> y_true, y_pred = [["a", "a", "b"], ["b"]], [["a", "b", "b"], ["b"]]
-    >>> precision, recall, fscore, support = token_precision_recall_fscore(y_true, y_pred)
+    >>> found = token_precision_recall_fscore(y_true, y_pred)
+    >>> precision, recall, fscore, support = found
     >>> recall
     array([0.5, 1. ])
     >>> support
@@ -229,7 +231,8 @@ def token_precision_score(y_true, y_pred, *, labels=None, average="macro", zero_
     Examples
     --------
     >>> from treecrf.metrics import token_precision_score
-    >>> y_true, y_pred = [["a", "a", "b", "b"], ["b"]], [["a", "b", "b", "b"], ["b"]]
+    >>> y_true = [["a", "a", "b", "b"], ["b"]]
+    >>> y_pred = [["a", "b", "b", "b"], ["b"]]
     >>> token_precision_score(y_true, y_pred)
     0.875
     >>> token_precision_score(y_true, y_pred, average=None)
@@ -258,7 +261,8 @@ def token_recall_score(y_true, y_pred, *, labels=None, average="macro", zero_div
     Examples
     --------
     >>> from treecrf.metrics import token_recall_score
-    >>> y_true, y_pred = [["a", "a", "b", "b"], ["b"]], [["a", "b", "b", "b"], ["b"]]
+    >>> y_true = [["a", "a", "b", "b"], ["b"]]
+    >>> y_pred = [["a", "b", "b", "b"], ["b"]]
     >>> token_recall_score(y_true, y_pred)
     0.75
     >>> token_recall_score(y_true, y_pred, average=None)
@@ -287,7 +291,8 @@ def token_f1_score(y_true, y_pred, *, labels=None, average="macro", zero_divisio
     Examples
     --------
     >>> from treecrf.metrics import token_f1_score
-    >>> y_true, y_pred = [["a", "a", "b", "b"], ["b"]], [["a", "b", "b", "b"], ["b"]]
+    >>> y_true = [["a", "a", "b", "b"], ["b"]]
+    >>> y_pred = [["a", "b", "b", "b"], ["b"]]
     >>> round(token_f1_score(y_true, y_pred), 4)
     0.7619
     >>> token_f1_score(y_true, y_pred, average=None).round(4)

@@ -104,8 +104,10 @@ def plot_importances(
 
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_importances
-    >>> settings = dict(l2_regularization=1.0, early_stopping=False, init="zero")
-    >>> crf = TreeCRF(max_iter=5, **settings).fit([[[1, 0], [0, 1]], [[0, 1]]], ["xy", "y"])
+    >>> X, y = [[[1, 0], [0, 1]], [[0, 1]]], ["xy", "y"]
+    >>> crf = TreeCRF(
+    ...     max_iter=5, l2_regularization=1.0, init="zero", early_stopping=False
+    ... ).fit(X, y)
     >>> ax = plot_importances(crf)
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['x0', 'label[-1]', 'x1']
@@ -395,7 +397,8 @@ def plot_rules(rules: Any, *, n_rules: int = 15, ax: Any = None) -> Any:
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_rules
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> crf = TreeCRF(max_iter=5, max_leaf_nodes=3, l2_regularization=1.0).fit(X, y)
+    >>> crf = TreeCRF(max_iter=5, max_leaf_nodes=3, l2_regularization=1.0)
+    >>> crf = crf.fit(X, y)
     >>> ax = plot_rules(crf, n_rules=1)
     >>> ax.get_yticklabels()[0].get_text()
     "label[-1] is 'c' and symbol is 'a'"
@@ -594,8 +597,10 @@ def plot_explanation(
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_explanation
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
-    >>> crf = TreeCRF(window=1, max_iter=5, **settings).fit(X, y)
+    >>> crf = TreeCRF(
+    ...     window=1, max_iter=5, l2_regularization=1.0,
+    ...     second_order=False, learning_rate=1.0,
+    ... ).fit(X, y)
     >>> ax = plot_explanation(crf, "nab", 1)
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['base value', "label[-1] = 'c'", "symbol[-1] = 'n'", 'not outside[+1]', 'score']

@@ -338,8 +338,10 @@ def plot_sequence(
     A day of a long table, with the times of its index:
 
     >>> import pandas
-    >>> times = pandas.date_range("2024-05-01", periods=96, freq="h", name="time")
-    >>> table = pandas.DataFrame({"load": range(96), "day": times.day}, index=times)
+    >>> times = pandas.date_range("2024-05-01", periods=96, freq="h")
+    >>> times.name = "time"
+    >>> table = pandas.DataFrame({"load": range(96)}, index=times)
+    >>> table["day"] = times.day
     >>> table["busy"] = times.hour > 12
     >>> crf = TreeCRF(max_iter=5).fit(table, "busy", groups="day")
     >>> ax = plot_sequence(crf, table, "busy", group=2)
@@ -519,9 +521,9 @@ def plot_future_features(
     >>> from treecrf.plotting import plot_future_features
     >>> X, y = make_future_bags("or", n_sequences=60, random_state=0)
     >>> memm = FutureFeatureMEMM(
-    ...     order=0, bag_size=6, max_iter=30, max_future_features=1, random_state=0
-    ... )
-    >>> memm = memm.fit(X, y)
+    ...     order=0, bag_size=6, max_iter=30,
+    ...     max_future_features=1, random_state=0,
+    ... ).fit(X, y)
     >>> plot_future_features(memm, X[0]).get_xlabel()
     'position'
     """

@@ -97,9 +97,11 @@ def plot_tree(
     --------
     >>> from treecrf import TreeCRF
     >>> from treecrf.plotting import plot_tree
-    >>> settings = dict(l2_regularization=1.0, second_order=False, learning_rate=1.0)
-    >>> crf = TreeCRF(max_iter=2, max_leaf_nodes=2, **settings)
-    >>> ax = plot_tree(crf.fit(["aabb"] * 3, ["xxyy"] * 3), label="y")
+    >>> crf = TreeCRF(
+    ...     max_iter=2, max_leaf_nodes=2, l2_regularization=1.0,
+    ...     second_order=False, learning_rate=1.0,
+    ... ).fit(["aabb"] * 3, ["xxyy"] * 3)
+    >>> ax = plot_tree(crf, label="y")
     >>> [text.get_text() for text in ax.texts]
     ["symbol is 'a'", '-0.300 (9)', '+0.231 (12)', 'yes', 'no']
     """

@@ -209,7 +209,8 @@ def report(
     --------
     >>> from treecrf import TreeCRF, report
     >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
-    >>> page = report(TreeCRF(max_iter=5).fit(X, y), X, y, title="Consonants and vowels")
+    >>> crf = TreeCRF(max_iter=5).fit(X, y)
+    >>> page = report(crf, X, y, title="Consonants and vowels")
     >>> "<title>Consonants and vowels</title>" in page.html
     True
     """

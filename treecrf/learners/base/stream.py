@@ -68,20 +68,22 @@ class Stream:
 
     Examples
     --------
-    With a lag of 1, the label of a position becomes known with the next one:
+    With a lag of 1, the probabilities of the labels at a position become known with the next position:
 
     >>> from treecrf import TreeCRF
     >>> crf = TreeCRF(max_iter=5, l2_regularization=1.0)
     >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+    >>> crf.classes_.tolist()
+    ['c', 'v']
     >>> stream = crf.stream(lag=1)
     >>> for symbol in "nab":
     ...     probabilities = stream.push(symbol)
-    ...     print(symbol, None if probabilities is None else crf.classes_[probabilities.argmax()])
-    n None
-    a c
-    b v
-    >>> [crf.classes_[probabilities.argmax()].item() for probabilities in stream.finish()]
-    ['c']
+    ...     if probabilities is not None:
+    ...         print(probabilities.round(2))
+    [0.94 0.06]
+    [0.08 0.92]
+    >>> len(stream.finish())
+    1
     """
 
     def __init__(self, model: SequenceClassifier, lag: int = 0):
