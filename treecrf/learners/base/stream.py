@@ -68,7 +68,7 @@ class Stream:
 
     Examples
     --------
-    With a lag of 1, the probabilities of the labels at a position become known with the next position:
+    With a lag of 1, the probabilities of a position become known with the next one:
 
     >>> from treecrf import TreeCRF
     >>> crf = TreeCRF(max_iter=5, l2_regularization=1.0)
