@@ -582,9 +582,10 @@ def highlight_text(
 ) -> HtmlText:
     """Write a text in HTML in which the predicted spans have colors.
 
-    Labels stand after the spans of words. Spans of characters also have different lines above them,
-    which a legend below explains. If the pointer is over a span, its probability is shown. Errors
-    are underlined in red, and show the true label.
+    - The label of a span of words stands behind it. Spans of characters also have lines above them,
+      which differ by label, and a legend below explains them.
+    - If the pointer is over a span, its probability is shown.
+    - Errors are underlined in red, and show the true label.
 
     Parameters
     ----------
@@ -592,20 +593,22 @@ def highlight_text(
         Any classifier of treecrf.
     x : sequence or long table
         One sequence, in a form that the model accepts, or a long table with ``groups``.
-    y : array-like of shape (n_positions,) or str, optional
+    y : array-like of shape (n_positions,) or str, default=None
         True labels, or the name of the data frame column that holds them.
-    symbols : list of str, optional
-        The texts of the positions; by default the input if it consists of symbols. Spaces separate
-        them, unless all are single characters.
-    prefixes : bool, optional
+    symbols : list of str, default=None
+        The texts of the positions. By default, this is the input if it consists of symbols. Spaces
+        separate the texts, unless all are single characters.
+    prefixes : bool, default=None
         Whether labels have the prefixes of a tagging scheme, as in `treecrf.inspection.find_spans`.
-    groups, group : optional
-        The sequence of a long table, as in `plot_sequence`.
+    groups : array-like of shape (n_positions,) or str, default=None
+        Sequence of each position, if x is a long table, as in `plot_sequence`.
+    group : str, int or other value of ``groups``, default=None
+        The sequence to show. Required if there are several.
 
     Returns
     -------
     str
-        A ``<div>``, which Jupyter notebooks show as the last value of a cell, and which may be part
+        A ``<div>``, which Jupyter notebooks show as the last value of a cell, and which can be part
         of any page.
 
     Raises
@@ -613,8 +616,13 @@ def highlight_text(
     NotFittedError
         If the model is not fitted.
     ValueError, TypeError
-        If x does not match the training data, or y or ``symbols`` does not match x, or the input
-        has no symbols and none are given.
+        If x does not match the training data, y or ``symbols`` does not match x, the group does not
+        exist or is not given, or the input has no symbols and none are given.
+
+    See Also
+    --------
+    treecrf.inspection.find_spans : The spans and their probabilities.
+    plot_sequence : The probabilities of the labels at each position.
 
     Examples
     --------
