@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))  # an installed treecrf comes first
 
 from treecrf import __version__  # noqa: E402
-from treecrf.datasets import fetch_conll2000, fetch_occupancy  # noqa: E402
+from treecrf.datasets import fetch_occupancy  # noqa: E402
 
 REPOSITORY = ""  # recipe/release.py sets it
 
@@ -62,17 +62,19 @@ MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "
 MATHJAX_PARTS = ("tex-chtml.js", "input/tex/extensions", "output/chtml/fonts")
 
 
-def runnable_examples():
-    """A pattern of the examples to run. Those whose data is missing are shown without output."""
-    needed = {"occupancy": fetch_occupancy, "chunking": fetch_conll2000}
-    missing = []
-    for name, fetch in needed.items():
-        try:
-            fetch()
-        except (ImportError, OSError):
-            missing.append(name)
-    return rf"/plot_(?!{'|'.join(missing)})" if missing else "/plot_"
+def has_data(fetch):
+    """Whether a data set is in a folder or can be downloaded."""
+    try:
+        fetch()
+    except (ImportError, OSError):
+        return False
+    return True
 
+
+# Examples whose data is missing are shown without output.
+NEEDED = {"plot_occupancy": fetch_occupancy}
+WITHOUT_DATA = [name for name, fetch in NEEDED.items() if not has_data(fetch)]
+RUNNABLE = rf"/(?!{'|'.join(WITHOUT_DATA)})plot_" if WITHOUT_DATA else "/plot_"
 
 # What treecrf does, then how it is used, then why it works; last, clusters.
 EXAMPLES = [
@@ -94,7 +96,7 @@ EXAMPLES = [
 ]
 
 sphinx_gallery_conf = {
-    "filename_pattern": runnable_examples(),
+    "filename_pattern": RUNNABLE,
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "within_subsection_order": ExplicitOrder(EXAMPLES),
@@ -126,6 +128,21 @@ html_theme_options = {
     "footer_end": [],
     "external_links": [{"name": "Source code", "url": REPOSITORY}] if REPOSITORY else [],
 }
+
+
+NO_OUTPUT = """
+.. note::
+
+   The data set of this example was missing when this page was built, so there is no output. Run the
+   script to see it: the data is downloaded, or read from the folder ``TREECRF_DATA``.
+"""
+TITLE = re.compile(r"^=+\n", flags=re.MULTILINE)
+
+
+def note_missing_output(app, docname, source):
+    """Say below the title of an example why it shows no output."""
+    if docname in [f"gallery/{name}" for name in WITHOUT_DATA]:
+        source[0] = TITLE.sub(lambda line: line[0] + NO_OUTPUT, source[0], count=1)
 
 
 def copy_mathjax(app, exception):
@@ -193,5 +210,6 @@ def as_headings(app, what, name, obj, options, lines):
 def setup(app):
     app.connect("source-read", show_commands)
     app.connect("autodoc-process-docstring", as_headings, priority=600)  # after numpydoc's 500
+    app.connect("source-read", note_missing_output)
     app.connect("build-finished", copy_mathjax)
     app.connect("build-finished", write_report)
