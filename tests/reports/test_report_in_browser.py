@@ -141,7 +141,9 @@ def test_keys_step_and_zoom(browser, pages):
     press(browser, "w")
     assert "contribution" in text_of(browser, "#sequences .bars")
     assert browser.find_element("css selector", ".bars .bar").size["width"] > 60
-    fits = "const s = document.querySelector('.bars .scroll'); return s.scrollWidth <= s.clientWidth"
+    fits = (
+        "const s = document.querySelector('.bars .scroll'); return s.scrollWidth <= s.clientWidth"
+    )
     assert browser.execute_script(fits)
     press(browser, "n")
     assert "true: " in text_of(browser, CHOSEN)
