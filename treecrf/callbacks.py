@@ -1,8 +1,8 @@
-"""Callbacks for ``fit``: called after each iteration of training.
+"""Callbacks for ``fit``, which are called after each iteration of training.
 
-A callback is any callable that takes an `IterationInfo`. Training stops if it returns True. An
+A callback is any callable that takes an `IterationInfo`. Training stops when it returns True. An
 object may also have a method ``start``, which is called before the first iteration. If a callback
-raises an error, `fit` raises it and leaves the estimator unchanged.
+raises an error, ``fit`` raises it and leaves the estimator unchanged.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["Checkpoint", "EarlyStop", "IterationInfo", "LearningRateSchedule", "
 class EarlyStop:
     """Stop training when a score no longer improves.
 
-    The model keeps all iterations. The parameter ``early_stopping`` of the estimators also returns
-    to the best one.
+    The model keeps all iterations up to this point. The parameter ``early_stopping`` of the
+    estimators, in contrast, keeps those up to the best one only.
 
     Parameters
     ----------
@@ -33,8 +33,12 @@ class EarlyStop:
     tol : float, default=0.0
         Minimum increase of the score that counts as an improvement.
     score : callable, optional
-        Function of an `IterationInfo` that returns the score; higher is better. By default, the
+        Function of an `IterationInfo` that returns the score. Higher is better. The default is the
         latest score of the validation sequences.
+
+    See Also
+    --------
+    treecrf.TreeCRF.truncated : Keep the first iterations of a fitted model only.
 
     Examples
     --------
@@ -75,15 +79,20 @@ class EarlyStop:
 class Checkpoint:
     """Save the model to a file every few iterations.
 
-    A file is replaced only once the new one is complete. ``treecrf.load`` returns the model, and
-    ``fit`` of that model with ``warm_start=True`` continues training.
+    An existing file is replaced only once the new one is complete. Use `treecrf.load` to load the
+    model, and ``fit`` with ``warm_start=True`` to continue its training.
 
     Parameters
     ----------
     path : path-like
-        File to write. ``{n_iter}`` in it stands for the number of iterations.
+        File to write. If it contains ``{n_iter}``, this stands for the number of iterations, and
+        each checkpoint has its own file.
     every : int, default=1
         Number of iterations from one checkpoint to the next.
+
+    See Also
+    --------
+    treecrf.load : Load a saved model.
 
     Examples
     --------
@@ -124,7 +133,7 @@ class Log:
     every : int, default=1
         Number of iterations from one line to the next.
     file : text file, optional
-        By default, the standard error stream.
+        File to write to. The default is the standard error stream.
 
     Examples
     --------
@@ -161,19 +170,25 @@ class Log:
 
 
 class LearningRateSchedule:
-    """Set the learning rate of each iteration.
+    """Set the learning rate of each iteration of boosting.
 
     Parameters
     ----------
     rate : callable
-        Function of the number of an iteration, from 0, that returns its learning rate.
+        Function of the number of an iteration, from 0, that returns the learning rate of this
+        iteration.
 
     Examples
     --------
     >>> from treecrf import TreeCRF
     >>> from treecrf.callbacks import LearningRateSchedule
-    >>> halved = LearningRateSchedule(lambda iteration: 0.5 ** (iteration // 10))
-    >>> crf = TreeCRF(max_iter=20).fit(["abab", "ba"], ["xyxy", "yx"], callbacks=[halved])
+    >>> rates = []
+    >>> halved = LearningRateSchedule(lambda iteration: 0.4 * 0.5 ** (iteration // 2))
+    >>> record = lambda info: rates.append(info.learning_rate)
+    >>> X, y = ["abab", "ba"], ["xyxy", "yx"]
+    >>> crf = TreeCRF(max_iter=6).fit(X, y, callbacks=[record, halved])
+    >>> rates
+    [0.4, 0.4, 0.2, 0.2, 0.1, 0.1]
     """
 
     def __init__(self, rate: Callable[[int], float]):

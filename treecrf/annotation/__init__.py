@@ -2,7 +2,7 @@
 
 A span is a tuple of its first character, the character after its last one, and its label, as in
 spaCy: ``(7, 11, "PER")`` is ``text[7:11]``. Characters are those of Python's strings. The offsets
-of a text are the first character and the one after the last of each token.
+of a token are its first character and the character after its last one.
 """
 
 from treecrf.annotation.doccano import read_doccano, write_doccano

@@ -20,14 +20,14 @@ def read_doccano(
 ) -> tuple[list[str], list[list[Entity] | None]]:
     """Read the texts of a file that doccano exported, and their spans.
 
-    Each line is a JSON object: ``{"text": "Ada met Mary", "label": [[0, 3, "PER"]]}``. The spans
-    can also have the key ``labels``, or be objects with ``start_offset``, ``end_offset`` and
-    ``label`` under ``entities``. Other keys are ignored.
+    Each line is a JSON object: ``{"text": "Ada met Mary", "label": [[0, 3, "PER"]]}``. The list of
+    spans can also have the key ``labels``. Under the key ``entities``, spans are objects with
+    ``start_offset``, ``end_offset`` and ``label``. Other keys are ignored.
 
     Parameters
     ----------
     file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+        File to read. It is decompressed if it starts with the gzip magic bytes.
     text_key : str, default="text"
         Key of the texts.
     encoding : str, default="utf-8"
@@ -39,19 +39,20 @@ def read_doccano(
         The texts.
     entities : list of lists of (int, int, str), or None
         The spans of each text: the first character, the character after the last one, and the
-        label. None if the text has no list of spans, and so is not annotated.
+        label. None if the text has no list of spans, which means that it is not annotated.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If a line is not a JSON object with a text, or a span is not in its text; the message names
+        If a line is not a JSON object with a text, or a span is not in its text. The message names
         the file and the line.
 
     See Also
     --------
-    offsets_to_tags : Turns spans into the labels of tokens.
+    offsets_to_tags : Convert spans of characters to tags of tokens.
+    write_doccano : Write such files.
 
     Examples
     --------
@@ -91,20 +92,20 @@ def write_doccano(
     Parameters
     ----------
     file : path-like or text file object
-        A path is written in UTF-8, and compressed if it ends with ``.gz``; an existing file is
-        replaced.
+        File to write. A path is written in UTF-8, and compressed if it ends with ``.gz``. An
+        existing file is replaced.
     texts : list of str
         The texts.
     entities : list of lists of (int, int, str), or None
-        The spans of each text, in the form that `read_doccano` and `tags_to_offsets` return; a
-        fourth item, the probability, is left out. None if the text is not annotated.
+        The spans of each text, in the form that `read_doccano` and `tags_to_offsets` return. A
+        fourth item, the probability, is not written. None if the text is not annotated.
 
     Raises
     ------
     OSError
         If the file cannot be written.
     ValueError, TypeError
-        If there are more or fewer texts than lists of spans, or a span is not in its text.
+        If the numbers of texts and of lists of spans differ, or a span is not in its text.
 
     See Also
     --------

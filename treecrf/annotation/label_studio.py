@@ -34,14 +34,16 @@ def read_label_studio(
     Parameters
     ----------
     file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+        File to read. It is decompressed if it starts with the gzip magic bytes.
     source : {"annotations", "predictions"}, default="annotations"
-        Whether to read the annotations of people, or the predictions of a model. Canceled
-        annotations are ignored. If a task has several, one must be marked as the ground truth.
+        Whether to read the annotations by people, or the predictions of a model. Canceled
+        annotations are ignored. If a task has several annotations, one must be marked as the ground
+        truth.
     text_key : str, default="text"
-        Key of the text in the data of a task: with ``<Text value="$text">``, it is "text".
+        Key of the text in the data of a task. With ``<Text value="$text">``, it is ``"text"``.
     from_name : str, optional
-        Name of the control tag that labels regions, such as "label". By default all such tags.
+        Name of the control tag that labels regions, such as ``"label"``. The default is all such
+        tags.
     encoding : str, default="utf-8"
         Encoding of the file.
 
@@ -51,7 +53,7 @@ def read_label_studio(
         The texts.
     entities : list of lists of (int, int, str), or None
         The regions of each text: the first character, the character after the last one, and the
-        label; a region with two labels occurs twice. None if the task is not annotated.
+        label. A region with two labels occurs twice. None if the task is not annotated.
 
     Raises
     ------
@@ -59,16 +61,18 @@ def read_label_studio(
         If the file cannot be read.
     ValueError
         If the file is not JSON, a task has no text or several annotations, or a region is not in
-        its text; the message names the task.
+        its text. The message names the task.
 
     See Also
     --------
-    offsets_to_tags : Turns spans into the labels of tokens.
+    offsets_to_tags : Convert spans of characters to tags of tokens.
+    write_label_studio : Write predictions as tasks.
 
     Notes
     -----
     Early versions of Label Studio counted characters beyond U+FFFF, such as emoji, twice. A file
-    also holds the texts of its regions, which show how it counts.
+    also contains the texts of its regions. They show how the file counts, and offsets are
+    converted.
 
     Examples
     --------
@@ -208,33 +212,36 @@ def write_label_studio(
     Parameters
     ----------
     file : path-like or text file object
-        A path is written in UTF-8, and compressed if it ends with ``.gz``; an existing file is
-        replaced. Label Studio requires a name that ends with ``.json``.
+        File to write. A path is written in UTF-8, and compressed if it ends with ``.gz``. An
+        existing file is replaced. Label Studio requires a name that ends with ``.json``.
     texts : list of str
         The texts.
     entities : list of lists of (int, int, str) or (int, int, str, float), or None
         The spans of each text, in the form that `read_label_studio`, `tags_to_offsets` or
-        `spans_to_offsets` returns. A fourth item is the probability, the score of the region; the
-        score of a prediction is the lowest one of its regions. None if the text is not annotated.
+        `spans_to_offsets` returns. A fourth item is the probability, which becomes the score of the
+        region. The score of a prediction is the lowest score of its regions. None if the text is
+        not annotated.
     source : {"predictions", "annotations"}, default="predictions"
         Whether to write the spans as predictions to be checked, or as finished annotations.
     text_key : str, default="text"
         Key of the text in the data of a task.
-    from_name, to_name : str, default="label", "text"
-        Names of the control tag and of the text.
+    from_name : str, default="label"
+        Name of the control tag.
+    to_name : str, default="text"
+        Name of the text.
     model_version : str, optional
-        Name of the model of predictions.
+        Name of the model that made the predictions.
 
     Raises
     ------
     OSError
         If the file cannot be written.
     ValueError, TypeError
-        If there are more or fewer texts than lists of spans, or a span is not in its text.
+        If the numbers of texts and of lists of spans differ, or a span is not in its text.
 
     See Also
     --------
-    read_label_studio : Read what people corrected.
+    read_label_studio : Read the annotations that people have corrected.
     spans_to_offsets : Make spans of characters from predictions.
 
     Examples

@@ -44,21 +44,22 @@ LETTERS = {
 def token_offsets(
     text: str, tokens: Iterable[str] | None = None, *, pattern: str | re.Pattern = r"\S+"
 ) -> Offsets:
-    r"""Find the tokens of a text.
+    r"""Find the characters of the tokens of a text.
 
     Parameters
     ----------
     text : str
+        The text.
     tokens : iterable of str, optional
-        The tokens, from any tokenizer, in the order of the text. Each is searched after the one
-        before. By default, the matches of ``pattern``.
+        The tokens, from any tokenizer, in the order of the text. Each is searched for after the one
+        before. The default is the matches of ``pattern``.
     pattern : str or re.Pattern, default=r"\S+"
-        Regular expression of a token; by default, blanks separate tokens. ``r"\w+|[^\w\s]"``
+        Regular expression of a token. By default, blanks separate tokens. ``r"\w+|[^\w\s]"``
         separates punctuation from words.
 
     Returns
     -------
-    list of tuples of int
+    list of (int, int)
         The first character of each token, and the character after its last one.
 
     Raises
@@ -103,42 +104,48 @@ def offsets_to_tags(
     scheme: str = "bio",
     alignment_mode: str = "strict",
 ) -> list[str | None]:
-    """Label the tokens of a text, given spans of characters.
+    """Convert spans of characters to tags of tokens.
 
     Parameters
     ----------
     tokens : str or list of (int, int)
-        The text, if blanks separate tokens, or the offsets of the tokens, as from `token_offsets`.
+        The text, if blanks separate its tokens; or the offsets of the tokens, as from
+        `token_offsets`.
     entities : iterable of (int, int, str)
         The spans in any order: the first character, the character after the last one, and the
-        label. Further items, such as a probability, are ignored. An empty label is that of tags
-        without a type.
+        label. Further items, such as a probability, are ignored. Spans with an empty label have
+        tags without a type, such as ``"B"``.
     scheme : {"iob1", "iob2", "bio", "ioe2", "iobes", "bioes", "bilou", "biluo"}, default="bio"
         Tagging scheme, in upper or lower case.
     alignment_mode : {"strict", "contract", "expand", "missing"}, default="strict"
-        What to do with a span that begins or ends within a token or between tokens. It is an error
-        by default; "contract" labels the tokens that are within the span as a whole, if any;
-        "expand" labels all that it touches; and for "missing", the labels of all that it touches
-        are missing. A span without tokens is left out, except by default.
+        What to do with a span that begins or ends within a token or between tokens:
+
+        - ``"strict"``: raise an error.
+        - ``"contract"``: label the tokens that are completely within the span, if any.
+        - ``"expand"``: label all tokens that the span touches.
+        - ``"missing"``: the labels of all tokens that the span touches are missing.
+
+        A span that touches no token is an error with ``"strict"``, and is otherwise left out.
 
     Returns
     -------
     list of str or None
-        The tag of each token, such as B-PER, I-PER or O; None if it is missing, which ``fit``
-        accepts.
+        The tag of each token, such as ``"B-PER"``, ``"I-PER"`` or ``"O"``. None stands for a
+        missing label, which ``fit`` accepts.
 
     Raises
     ------
     ValueError
-        If spans overlap, a span does not fit the tokens, is empty or outside of the text, tokens
-        overlap or are empty, or an option is unknown.
+        If spans overlap; if a span does not fit the tokens, is empty or is outside of the text; if
+        tokens overlap or are empty; or if an option is unknown.
     TypeError
         If a token is not a pair of offsets, a span has no label, an offset is not an int, or a
         label is not a str.
 
     See Also
     --------
-    tags_to_offsets : The inverse.
+    tags_to_offsets : Convert tags of tokens to spans of characters.
+    token_offsets : Find the tokens of a text.
 
     Examples
     --------
@@ -263,18 +270,20 @@ def _misaligned(entity: Entity, offsets: Offsets, first: int, last: int) -> str:
 def tags_to_offsets(
     tokens: str | Iterable[Sequence[int]], tags: Iterable[str | None], *, scheme: str | None = None
 ) -> list[Entity]:
-    """Find the spans of characters in the labels of the tokens of a text.
+    """Convert tags of tokens to spans of characters.
 
     Parameters
     ----------
     tokens : str or list of (int, int)
-        The text, if blanks separate tokens, or the offsets of the tokens, as from `token_offsets`.
+        The text, if blanks separate its tokens; or the offsets of the tokens, as from
+        `token_offsets`.
     tags : iterable of str or None
-        The label of each token: O, or a letter of a tagging scheme and the type of a span, such as
-        B-PER. None, a missing label, is outside of spans.
+        The tag of each token: ``"O"``, or a letter of a tagging scheme and the type of a span, such
+        as ``"B-PER"``. None, a missing label, is outside of spans.
     scheme : {None, "iob1", "iob2", "bio", "ioe2", "iobes", "bioes", "bilou", "biluo"}, default=None
-        Tagging scheme that the tags must follow, in upper or lower case. By default they need not:
-        a span begins at a B, S or U and where the type changes, and ends at an E, L, S or U.
+        Tagging scheme that the tags must follow, in upper or lower case. With None, they need not
+        follow any: a span begins at a B, S or U and where the type changes, and ends at an E, L, S
+        or U.
 
     Returns
     -------
@@ -291,7 +300,7 @@ def tags_to_offsets(
 
     See Also
     --------
-    offsets_to_tags : The inverse.
+    offsets_to_tags : Convert spans of characters to tags of tokens.
     spans_to_offsets : Also returns the probabilities of the spans.
 
     Examples
@@ -343,9 +352,10 @@ def spans_to_offsets(
     Parameters
     ----------
     tokens : list of str, or of lists of (int, int)
-        For each sequence, its text, if blanks separate tokens, or the offsets of its tokens.
+        For each sequence, its text, if blanks separate its tokens; or the offsets of its
+        tokens, as from `token_offsets`.
     spans : iterable of Span
-        Spans in these sequences.
+        Spans of tokens in these sequences, as from `treecrf.inspection.find_spans`.
 
     Returns
     -------

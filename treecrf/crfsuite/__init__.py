@@ -5,8 +5,8 @@ A program that uses one of them switches by its import::
     from treecrf import crfsuite as pycrfsuite
     from treecrf import crfsuite as sklearn_crfsuite
 
-Names, parameters, forms of items, logs and the objective are those of CRFsuite; with the parameter
-``estimator`` models are boosted trees, or any other estimator of treecrf. Nothing is imported
+Names, parameters, forms of items, logs and the objective are those of CRFsuite. With the parameter
+``estimator``, the model is boosted trees or any other estimator of treecrf. Nothing is imported
 before it is used.
 """
 

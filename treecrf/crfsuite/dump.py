@@ -10,7 +10,7 @@ import numpy as np
 
 
 class ParsedDump:
-    """The contents of a model.
+    """The contents of a model, as `Tagger.info` returns them.
 
     Attributes
     ----------
@@ -20,14 +20,28 @@ class ParsedDump:
         The number of each label, and of each attribute with a weight other than 0. Models of trees
         have all attributes of the training data.
     transitions : dict of (str, str) to float
-        Weights of labels after labels other than 0.
+        Nonzero weights by (previous label, label).
     state_features : dict of (str, str) to float
-        Weights of attributes and labels other than 0.
+        Nonzero weights by (attribute, label).
 
     Raises
     ------
     TypeError
-        By ``transitions`` and ``state_features`` of a model of trees, which has no such weights.
+        When ``transitions`` or ``state_features`` of a model of trees is read, which has no such
+        weights.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from treecrf.crfsuite import Tagger, Trainer
+    >>> trainer = Trainer(verbose=False)
+    >>> trainer.append([{"word": "to"}, {"word": "Rome"}], ["O", "PLACE"])
+    >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "places.treecrf")
+    >>> trainer.train(path)
+    >>> with Tagger().open(path) as tagger:
+    ...     contents = tagger.info()
+    >>> {name: round(weight, 2) for name, weight in contents.state_features.items()}
+    {('word:Rome', 'PLACE'): 0.2, ('word:to', 'O'): 0.2}
     """
 
     def __init__(self, model: Any, size: int):

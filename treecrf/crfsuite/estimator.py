@@ -46,64 +46,72 @@ TRAINER_NAMES = {
 
 
 class CRF(BaseEstimator):
-    """CRFsuite's model with the parameters, methods and attributes of sklearn-crfsuite.
+    """The model of CRFsuite, with the parameters, methods and attributes of sklearn-crfsuite.
 
     Parameters
     ----------
     algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default="lbfgs"
-        Training algorithm, see `Trainer.select`.
+        Training algorithm, as in `Trainer.select`.
     min_freq : float, default=0
-        Smallest frequency of features.
+        Minimum frequency of features. Rarer ones are dropped.
     all_possible_states : bool, default=False
-        Whether attributes also have weights for labels they never occur with.
+        Whether attributes also have weights for labels with which they never occur in the training
+        data.
     all_possible_transitions : bool, default=False
-        Whether labels that never follow each other also have a weight.
+        Whether pairs of labels that never follow each other in the training data also have weights.
     c1 : float, default=0
         Coefficient of the L1 penalty (``"lbfgs"``).
     c2 : float, default=1.0
         Coefficient of the L2 penalty (``"lbfgs"``, ``"l2sgd"``).
     max_iterations : int, optional
-        Maximum number of iterations; by default none with ``"lbfgs"``, 1000 with ``"l2sgd"``, and
-        100 with the others.
+        Maximum number of iterations. The default is no limit with ``"lbfgs"``, 1000 with
+        ``"l2sgd"``, and 100 with the other algorithms.
     num_memories, epsilon, period, delta, linesearch, max_linesearch : optional
-        Parameters of ``"lbfgs"``; see `Trainer.help` for each. The line search has no effect.
+        Parameters of ``"lbfgs"``, which `Trainer.help` describes. Those of the line search have no
+        effect.
     calibration_eta, calibration_rate, calibration_samples, calibration_candidates, \
             calibration_max_trials : optional
         Parameters of ``"l2sgd"``, which have no effect.
     pa_type, c, error_sensitive, averaging : optional
-        Parameters of ``"pa"``.
+        Parameters of ``"pa"``, which `Trainer.help` describes.
     variance, gamma : optional
-        Parameters of ``"arow"``.
+        Parameters of ``"arow"``, which `Trainer.help` describes.
     verbose : bool, default=False
         Whether to print the log of training.
     model_filename : path-like, optional
-        File that `fit` writes the model to. If it exists already, which may be a file of CRFsuite,
-        the model is read from it until the next `fit`.
+        File that `fit` writes the model to. If the file exists already, the model is read from it
+        until the next `fit`. It may be a file of CRFsuite.
     keep_tempfiles : bool, default=False
-        Without effect: there are no temporary files.
+        Has no effect, because there are no temporary files.
     trainer_cls : class, optional
-        A class derived from `Trainer`; by default, `LinePerIterationTrainer`.
+        A class derived from `Trainer`. The default is `LinePerIterationTrainer`.
     estimator : estimator, optional
-        An estimator of treecrf, such as `TreeCRF`, that is trained instead of CRFsuite's model.
+        An estimator of treecrf, such as `~treecrf.TreeCRF`, to train instead of the model of
+        CRFsuite.
 
     Attributes
     ----------
     classes_ : list of str
         The labels.
     tagger_ : Tagger
-        It labels single sequences.
+        A tagger with the model, for single sequences.
     training_log_ : TrainLogParser
-        The iterations of training.
+        The log of training, with a record of each iteration.
     estimator_ : estimator
-        The fitted `LinearCRF`, or the fitted clone of ``estimator``.
+        The fitted `~treecrf.LinearCRF`, or the fitted clone of ``estimator``.
     size_ : int
         Size of the model file in bytes.
     attributes_ : list of str
-        Attributes with a weight other than 0; with ``estimator``, all of them.
+        Attributes with a nonzero weight. With ``estimator``, all attributes.
     num_attributes_ : int
-        Their number.
+        Number of attributes in ``attributes_``.
     state_features_, transition_features_ : dict
-        Weights other than 0 by (attribute, label) and by (previous label, label).
+        Nonzero weights by (attribute, label) and by (previous label, label).
+
+    See Also
+    --------
+    treecrf.LinearCRF : The same model for windows of any input.
+    Trainer : The interface of python-crfsuite.
 
     Examples
     --------
@@ -202,7 +210,7 @@ class CRF(BaseEstimator):
         y_dev: Iterable[Any] | None = None,
         sample_weight: Iterable[float] | None = None,
     ) -> Self:
-        """Train the model.
+        """Fit the model to labeled sequences.
 
         Parameters
         ----------
@@ -211,10 +219,10 @@ class CRF(BaseEstimator):
         y : iterable of iterables of str
             The label of each item.
         X_dev, y_dev : optional
-            Holdout sequences and their labels, in the same forms. The log says after each iteration
-            how many of their labels are found.
+            Holdout sequences and their labels, in the same forms. After each iteration, the log
+            says how well their labels are predicted.
         sample_weight : iterable of float, optional
-            Weight of each sequence: one of weight 10 counts as ten equal ones.
+            Weight of each sequence. A sequence of weight 10 counts as ten equal ones.
 
         Returns
         -------
@@ -258,28 +266,32 @@ class CRF(BaseEstimator):
     # Prediction
 
     def predict(self, X: Iterable[Any]) -> list[list[str]]:
-        """Find the most probable labels of sequences.
+        """Find the most probable label sequence of each sequence.
 
         Parameters
         ----------
         X : iterable of sequences
+            Each sequence is an iterable of items or an `ItemSequence`.
 
         Returns
         -------
         list of list of str
+            The labels of each sequence.
         """
         return [self.predict_single(sequence) for sequence in X]
 
     def predict_single(self, xseq: Any) -> list[str]:
-        """Find the most probable labels of a sequence.
+        """Find the most probable label sequence of a single sequence.
 
         Parameters
         ----------
         xseq : iterable of items or ItemSequence
+            The sequence.
 
         Returns
         -------
         list of str
+            The label of each item.
         """
         return self._fitted_tagger().tag(xseq)
 
@@ -289,41 +301,46 @@ class CRF(BaseEstimator):
         Parameters
         ----------
         X : iterable of sequences
+            Each sequence is an iterable of items or an `ItemSequence`.
 
         Returns
         -------
         list of list of dict
-            Probabilities by label.
+            For each item of each sequence, the probabilities by label.
         """
         return [self.predict_marginals_single(sequence) for sequence in X]
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[str, float]]:
-        """Compute the probability of each label at each item of a sequence.
+        """Compute the probability of each label at each item of a single sequence.
 
         Parameters
         ----------
         xseq : iterable of items or ItemSequence
+            The sequence.
 
         Returns
         -------
         list of dict
-            Probabilities by label.
+            For each item, the probabilities by label.
         """
         tagger = self._fitted_tagger()
         tagger.set(xseq)
         return tagger.marginals()
 
     def score(self, X: Iterable[Any], y: Iterable[Any]) -> float:
-        """Return the fraction of correct labels.
+        """Compute the accuracy: the fraction of labels that are predicted correctly.
 
         Parameters
         ----------
         X : iterable of sequences
+            Each sequence is an iterable of items or an `ItemSequence`.
         y : iterable of iterables of str
+            The true label of each item.
 
         Returns
         -------
         float
+            Accuracy, from 0 to 1.
         """
         return flat_accuracy_score(list(y), self.predict(X))
 

@@ -17,11 +17,14 @@ class ItemSequence:
     Parameters
     ----------
     pyseq : iterable of items
-        An item for each position: a collection of strings, which are attributes of value 1, or a
-        dict. A key with a number or a boolean is an attribute of this value, and a key with a
-        string is the attribute ``"key:string"`` of value 1. The value of a key may also be a dict,
-        a list or a set, whose own attributes follow the key and a colon. Values of an attribute
-        that occurs more than once in an item add up.
+        An item for each position. An item is a collection of strings, which are attributes of value
+        1, or a dict. The value of a key in a dict can be:
+
+        - A number or a boolean: the key is an attribute of this value.
+        - A string: ``"key:string"`` is an attribute of value 1.
+        - A dict, a list or a set: their own attributes follow the key and a colon.
+
+        If an attribute occurs more than once in an item, its values add up.
 
     Raises
     ------
@@ -44,11 +47,12 @@ class ItemSequence:
         self._attributes = attributes_in(pyseq)
 
     def items(self) -> list[dict[str, float]]:
-        """Return a dict of attributes and values for each item.
+        """Return the attributes of all items.
 
         Returns
         -------
         list of dict
+            For each item, the values of attributes by name.
         """
         return [dict(attributes) for attributes in self._attributes]
 

@@ -30,8 +30,13 @@ CRFSUITE_MAGIC = b"lCRF"
 class Tagger:
     """Labels single sequences by a model, with the methods of python-crfsuite's ``Tagger``.
 
-    Models are files of `Trainer.train`, of `CRF`, of the method ``save`` of an estimator that was
-    trained on attributes, or of CRFsuite itself, whose weights and labels they keep.
+    It opens the files that `Trainer.train`, `CRF`, or the method ``save`` of an estimator that was
+    trained on attributes has written. It also opens the model files of CRFsuite itself, with the
+    same weights and labels.
+
+    See Also
+    --------
+    Trainer : Train a model, and write it to a file.
 
     Examples
     --------
@@ -44,7 +49,11 @@ class Tagger:
     >>> tagger = Tagger()
     >>> with tagger.open(path):
     ...     tagger.tag([{"word": "Rome"}, {"word": "to"}])
+    ...     round(tagger.probability(["PLACE", "O"]), 2)
+    ...     round(tagger.marginal("PLACE", 0), 2)
     ['PLACE', 'O']
+    0.28
+    0.51
     """
 
     def __init__(self) -> None:
@@ -60,12 +69,12 @@ class Tagger:
         Parameters
         ----------
         name : path-like
-            The model file.
+            File to read.
 
         Returns
         -------
         context manager
-            It closes the tagger at its end.
+            The tagger is closed when the ``with`` statement ends.
 
         Raises
         ------
@@ -85,16 +94,17 @@ class Tagger:
         Parameters
         ----------
         value : bytes
+            Content of the file.
 
         Returns
         -------
         context manager
-            It closes the tagger at its end.
+            The tagger is closed when the ``with`` statement ends.
 
         Raises
         ------
         ValueError
-            As `open`.
+            As in `open`.
         """
         if value.startswith(CRFSUITE_MAGIC):
             return self._open(_crfsuite_labeler(value, "the model"), value)
@@ -110,11 +120,12 @@ class Tagger:
         self._model = None
 
     def labels(self) -> list[str]:
-        """Return the labels, sorted.
+        """Return the labels of the model.
 
         Returns
         -------
         list of str
+            The labels, sorted.
         """
         return list(self._opened().labels)
 
@@ -126,7 +137,8 @@ class Tagger:
         Parameters
         ----------
         xseq : iterable of items or ItemSequence, optional
-            The sequence, see `ItemSequence`; by default, the present one.
+            The sequence, in a form that `ItemSequence` describes. It becomes the current sequence.
+            The default is the current sequence.
 
         Returns
         -------
@@ -139,16 +151,17 @@ class Tagger:
         return model.best_labels()
 
     def set(self, xseq: Any) -> None:
-        """Make a sequence the present one, of which other methods return the labels.
+        """Make a sequence the current one, to which the other methods refer.
 
         Parameters
         ----------
         xseq : iterable of items or ItemSequence
+            The sequence, in a form that `ItemSequence` describes.
         """
         self._opened().set(attributes_in(xseq))
 
     def probability(self, yseq: Any) -> float:
-        """Return the probability of a label sequence of the present sequence.
+        """Return the probability of a label sequence, given the current sequence.
 
         Parameters
         ----------
@@ -158,6 +171,7 @@ class Tagger:
         Returns
         -------
         float
+            Probability, from 0 to 1.
 
         Raises
         ------
@@ -167,7 +181,7 @@ class Tagger:
         return self._opened().probability(list(yseq))
 
     def marginal(self, y: str, pos: int) -> float:
-        """Return the marginal probability of a label at an item of the present sequence.
+        """Return the marginal probability of a label at an item of the current sequence.
 
         Parameters
         ----------
@@ -179,6 +193,7 @@ class Tagger:
         Returns
         -------
         float
+            Probability, from 0 to 1.
 
         Raises
         ------
@@ -188,12 +203,12 @@ class Tagger:
         return self._opened().marginal(y, pos)
 
     def marginals(self) -> list[dict[str, float]]:
-        """Return the marginal probabilities of all labels at all items of the present sequence.
+        """Return the marginal probabilities of all labels at all items of the current sequence.
 
         Returns
         -------
         list of dict
-            For each item, probabilities by label.
+            For each item, the probabilities by label.
         """
         return self._opened().marginals()
 
@@ -220,7 +235,7 @@ class Tagger:
         Parameters
         ----------
         filename : path-like, optional
-            The file to write; by default, the text goes to the standard output.
+            File to write. By default, the text is printed.
         """
         text = "".join(f"{line}\n" for line in self.info().lines())
         if filename is None:

@@ -14,36 +14,47 @@ from treecrf.utils.messages import warn
 
 
 class Trainer:
-    """Trains models on sequences that are appended, with the methods of python-crfsuite's.
+    """Trains models on sequences that you append, with the methods of python-crfsuite.
 
-    By default the model is CRFsuite's: a linear-chain model with the same weights, objective,
-    parameters and stopping rules. With ``estimator`` it is any estimator of treecrf, such as
-    `TreeCRF`, trained on the same attributes.
+    By default, the model is that of CRFsuite: a linear-chain model with the same weights,
+    objective, parameters and stopping rules. With ``estimator``, it is any estimator of treecrf,
+    such as `~treecrf.TreeCRF`, trained on the same attributes.
 
     Parameters
     ----------
     algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default="lbfgs"
-        Training algorithm, see `select`.
+        Training algorithm. `select` describes the choices.
     params : dict, optional
-        Values of parameters, see `params` and `help`.
+        Values of parameters by name. `params` lists the names, and `help` describes each.
     verbose : bool, default=True
         Whether to print the log.
     estimator : estimator, optional
-        An estimator of treecrf that is trained instead of CRFsuite's model. It is cloned; the
-        parameters of the algorithm have no effect.
+        An estimator of treecrf to train instead of the model of CRFsuite. It is cloned. The
+        parameters of the algorithm then have no effect.
 
     Attributes
     ----------
     logparser : TrainLogParser or None
-        The iterations of the latest training run; see `TrainLogParser`.
+        The log of the latest training run, with a record of each iteration.
     estimator_ : estimator
-        The model of the latest training run: a `LinearCRF`, or a fitted clone of ``estimator``.
+        The model of the latest training run: a `~treecrf.LinearCRF`, or a fitted clone of
+        ``estimator``.
+
+    See Also
+    --------
+    Tagger : Label sequences by a model file.
+    CRF : The same models, with the interface of scikit-learn.
 
     Notes
     -----
-    ``l2sgd`` has the objective of ``lbfgs`` without L1 penalty; here it is minimized by L-BFGS,
-    which ends closer to the optimum. The order in which the online algorithms ``ap``, ``pa`` and
-    ``arow`` visit sequences is another one than in CRFsuite, and so are their weights.
+    ``l2sgd`` has the objective of ``lbfgs`` without L1 penalty. Here it is minimized by L-BFGS,
+    which ends closer to the optimum. The online algorithms ``ap``, ``pa`` and ``arow`` visit the
+    sequences in another order than in CRFsuite, so their weights differ.
+
+    References
+    ----------
+    .. [1] N. Okazaki, "CRFsuite: a fast implementation of conditional random fields", 2007,
+       <http://www.chokkan.org/software/crfsuite/>.
 
     Examples
     --------
@@ -57,7 +68,14 @@ class Trainer:
     'LinearCRF'
     >>> round(trainer.logparser.last_iteration["loss"], 1)
     0.7
-    >>> trees = Trainer(verbose=False, estimator=TreeCRF())
+
+    With boosted trees instead:
+
+    >>> trees = Trainer(verbose=False, estimator=TreeCRF(max_iter=5))
+    >>> trees.append([{"word": "to"}, {"word": "Rome"}], ["O", "PLACE"])
+    >>> trees.train("")
+    >>> type(trees.estimator_).__name__
+    'TreeCRF'
     """
 
     logparser: TrainLogParser | None = None
@@ -101,19 +119,18 @@ class Trainer:
         Parameters
         ----------
         xseq : iterable of items or ItemSequence
-            The sequence, see `ItemSequence`.
+            The sequence, in a form that `ItemSequence` describes.
         yseq : iterable of str
             The label of each item.
         group : int, default=0
-            Group of the sequence, which `train` may hold out.
+            Group of the sequence. `train` can hold out a group.
         weight : float, default=1.0
-            Weight of the sequence: one of weight 10 counts as ten equal ones, so that the model
-            labels it correctly, if need be at the cost of others.
+            Weight of the sequence. A sequence of weight 10 counts as ten equal ones.
 
         Raises
         ------
         ValueError, TypeError
-            If an item or a label is not valid, or their numbers differ; nothing is added then.
+            If an item or a label is not valid, or their numbers differ. Nothing is added then.
         """
         self._data.append(xseq, yseq, group, weight)
 
@@ -129,17 +146,20 @@ class Trainer:
         Parameters
         ----------
         algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}
-            L-BFGS (``"lbfgs"``); the same objective without L1 penalty (``"l2sgd"``); the averaged
-            perceptron (``"ap"`` or ``"averaged-perceptron"``), the passive-aggressive algorithm
-            (``"pa"`` or ``"passive-aggressive"``) or adaptive regularization of weights
-            (``"arow"``).
-        type : "crf1d"
-            The kind of model.
+            Training algorithm:
+
+            - ``"lbfgs"``: maximum likelihood by L-BFGS, with L1 and L2 penalties.
+            - ``"l2sgd"``: the same objective without L1 penalty.
+            - ``"ap"`` or ``"averaged-perceptron"``: the averaged perceptron.
+            - ``"pa"`` or ``"passive-aggressive"``: the passive-aggressive algorithm.
+            - ``"arow"``: adaptive regularization of weights.
+        type : str, default="crf1d"
+            The kind of model. There is only this one.
 
         Raises
         ------
         ValueError
-            If there is no such algorithm.
+            If there is no such algorithm or kind of model.
         """
         self._algorithm = algorithm_named(algorithm, type)
         vars(self).pop("_values", None)
@@ -150,6 +170,7 @@ class Trainer:
         Returns
         -------
         list of str
+            Names, such as ``"c2"``. `help` describes each.
         """
         return list(self._known)
 
@@ -164,7 +185,7 @@ class Trainer:
         Raises
         ------
         ValueError
-            As `set`.
+            As in `set`.
         """
         for name, value in params.items():
             self.set(name, value)
@@ -175,18 +196,19 @@ class Trainer:
         Returns
         -------
         dict
+            Values by name.
         """
         return dict(self._values)
 
     def set(self, name: str, value: Any) -> None:
-        """Set a parameter; a warning says if it has no effect.
+        """Set a parameter. A warning says if it has no effect.
 
         Parameters
         ----------
         name : str
-            One of `params`.
+            Name of the parameter, one of those that `params` returns.
         value : number, bool or str
-            Its value, or the text of it.
+            Value of the parameter, or its text.
 
         Raises
         ------
@@ -205,7 +227,12 @@ class Trainer:
         Parameters
         ----------
         name : str
-            One of `params`.
+            Name of the parameter, one of those that `params` returns.
+
+        Returns
+        -------
+        number, bool or str
+            Value of the parameter.
 
         Raises
         ------
@@ -221,11 +248,12 @@ class Trainer:
         Parameters
         ----------
         name : str
-            One of `params`.
+            Name of the parameter, one of those that `params` returns.
 
         Returns
         -------
         str
+            What the parameter means.
 
         Raises
         ------
@@ -250,11 +278,11 @@ class Trainer:
         Parameters
         ----------
         model : path-like
-            The file to write; an existing one is replaced when training is over. With an empty
-            string, the model is only in ``estimator_``.
+            File to write. An existing file is replaced when training is over. With an empty string,
+            no file is written, and the model is in ``estimator_``.
         holdout : int, default=-1
-            Group of sequences that are not used for training. After each iteration the log says
-            how many of their labels are found; with -1 there are none.
+            Group of sequences that are not used for training. After each iteration, the log says
+            how well their labels are predicted. With -1, all sequences are used for training.
 
         Raises
         ------
@@ -290,11 +318,12 @@ class Trainer:
     # The log
 
     def message(self, message: str) -> None:
-        """Receive a line of the log; it goes to `logparser`, and is printed if `verbose`.
+        """Receive a line of the log. It goes to ``logparser``, and is printed if ``verbose``.
 
         Parameters
         ----------
         message : str
+            The line.
         """
         assert self.logparser is not None
         event = self.logparser.feed(message)
@@ -334,9 +363,9 @@ class Trainer:
         Parameters
         ----------
         log : str
-            Its lines.
+            The lines of the iteration.
         info : dict
-            Its record, see `TrainLogParser`.
+            The record of the iteration, as in the attribute ``iterations`` of `TrainLogParser`.
         """
         print(log, end="")
 
@@ -352,12 +381,31 @@ class Trainer:
 class LinePerIterationTrainer(Trainer):
     """A `Trainer` that prints a line for each iteration, and a table of holdout labels at the end.
 
-    It is the default of `CRF`.
+    It is the default ``trainer_cls`` of `CRF`.
 
     Parameters
     ----------
-    algorithm, params, verbose, estimator
-        As in `Trainer`.
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default="lbfgs"
+        Training algorithm, as in `Trainer`.
+    params : dict, optional
+        Values of parameters by name, as in `Trainer`.
+    verbose : bool, default=True
+        Whether to print the log.
+    estimator : estimator, optional
+        An estimator of treecrf to train instead of the model of CRFsuite, as in `Trainer`.
+
+    Examples
+    --------
+    >>> from treecrf.crfsuite import LinePerIterationTrainer
+    >>> trainer = LinePerIterationTrainer(params={"max_iterations": 2})
+    >>> trainer.append([{"word": "to"}, {"word": "Rome"}], ["O", "PLACE"])
+    >>> trainer.train("")  # doctest: +ELLIPSIS
+    Feature generation
+    ...
+    Iter 1    time=...  loss=1.17      active=3      feature_norm=0.50
+    Iter 2    time=...  loss=1.17      active=3      feature_norm=0.42
+    L-BFGS terminated with the maximum number of iterations
+    ...
     """
 
     def on_iteration(self, log: str, info: Any) -> None:

@@ -91,7 +91,7 @@ def _size(value: Any) -> int:
 
 
 class WorkersLostError(RuntimeError):
-    """Training has lost more workers than it can replace, or all of them."""
+    """Raised by ``fit`` when it has lost more workers than it can replace, or all of them."""
 
 
 def call(function: bytes, versions: str | None, shared: Any, given: bytes, *parts: Any) -> Any:

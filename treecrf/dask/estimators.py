@@ -191,8 +191,8 @@ def count_correct(raw: RawData, model: Any) -> tuple[float, float, int, int]:
 DOCUMENTATION = """
 
 With the same ``random_state``, the model is equal, to the bit, to a `LOCAL` trained on all data in
-one place, for any number of workers, partitions and threads. With ``n_jobs=None``, a worker uses
-all threads that Dask gives it.
+one place. The numbers of workers, partitions and threads do not matter. With ``n_jobs=None``, a
+worker uses all threads that Dask gives it. `fit` has an example.
 
 Parameters
 ----------
@@ -200,7 +200,7 @@ Running
 
 n_jobs
 client : distributed.Client or None, default=None
-    Client of the cluster that trains the model. None means the client that was created last.
+    Client of the cluster that trains the model. None is the client that was created last.
 
 See Also
 --------
@@ -261,38 +261,43 @@ class DaskMixin:
         """Fit the model to labeled sequences on the workers of a cluster.
 
         With the same ``random_state``, the model is equal, to the bit, to the model of the local
-        estimator on all data. The data are read twice. A sequence must be in one partition.
+        estimator on all data. The data are read twice. All positions of a sequence must be in one
+        partition.
 
         Parameters
         ----------
         X : dask data frame, dask bag, list of delayed objects or futures, or path
-            A data frame with the columns ``y`` and ``groups``. A bag of pairs (X, y) of a sequence
-            and its labels, or a bag of sequences. A list of delayed objects or futures, one for
-            each partition, with a pair (X, y) as the local `fit` takes it, or with X alone. A path,
-            a URL, a folder or a pattern of Parquet files that all workers can read, each a
-            partition.
+            The sequences, in one of these forms:
+
+            - A data frame with the columns ``y`` and ``groups``.
+            - A bag of pairs (X, y) of a sequence and its labels, or a bag of sequences.
+            - A list of delayed objects or futures, one for each partition, with a pair (X, y) as
+              the local ``fit`` takes it, or with X alone.
+            - A path, a URL, a folder or a pattern of Parquet files that all workers can read. Each
+              file is a partition.
         y : str, or a collection with the partitions of X, optional
-            Name of the column of labels, or the labels of the partitions of X. Not needed for
-            pairs.
+            Name of the column of labels, or the labels of the partitions of X. It is not needed if
+            X holds pairs.
         X_val, y_val : optional
-            Validation data, in one of these forms, or as the local `fit` takes them.
+            Validation data, in one of these forms, or as the local ``fit`` takes them.
         sample_weight : str, or a collection with the partitions of X, optional
-            Name of the column of weights, or the weights of the sequences in each partition. Bags
-            and delayed objects may hold triples (X, y, sample_weight) instead.
+            Name of the column of weights, or the weights of the sequences in each partition.
+            Alternatively, bags and delayed objects hold triples (X, y, sample_weight).
         groups : str, or a collection with the partitions of X, optional
             Name of the column with the sequence that each position belongs to, for data frames.
         fold_groups : str, or a collection with the partitions of X, optional
             Name of the column with the group of each sequence, such as a person, or the groups of
-            the sequences in each partition; see the local `fit`. A group may be in several
+            the sequences in each partition, as in the local ``fit``. A group may be in several
             partitions.
         sample_weight_val, groups_val : optional
             Weights and groups of ``X_val`` and ``y_val``. The default of ``groups_val`` is
-            ``groups`` if it is the name of a column of ``X_val``; sequences in a list have no
+            ``groups`` if it is the name of a column of ``X_val``. Sequences in a list have no
             groups.
         callbacks : list of callables, optional
-            As for the local `fit`. They are called in this process.
+            Functions that are called after each iteration, as in the local ``fit``. They are called
+            in this process.
         **unsupported
-            The other arguments of the local `fit` raise a TypeError.
+            The other arguments of the local ``fit`` raise a TypeError.
 
         Returns
         -------
@@ -312,6 +317,27 @@ class DaskMixin:
             If more workers are lost than can be replaced, or all of them.
         RuntimeError
             If the versions of treecrf or NumPy on the workers differ from those of this process.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from dask import dataframe as dd
+        >>> from distributed import Client
+        >>> from treecrf.dask import DaskTreeCRF
+        >>> table = pd.DataFrame({
+        ...     "letter": list("bananacabana"),
+        ...     "kind": list("cv" * 6),
+        ...     "word": [0] * 6 + [1] * 6,
+        ... })
+        >>> frame = dd.from_pandas(table, npartitions=1)
+        >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+        ...     crf = DaskTreeCRF(window=1, max_iter=5, l2_regularization=1.0, client=client)
+        ...     crf = crf.fit(frame, "kind", groups="word")
+        ...     labels = crf.predict(frame).compute()
+        >>> "".join(labels)
+        'cvcvcvcvcvcv'
+        >>> crf.to_local()
+        TreeCRF(l2_regularization=1.0, max_iter=5, window=1)
         """
         local = self.to_local()
         self._check_fit(local, X, unsupported)
@@ -377,7 +403,8 @@ class DaskMixin:
         Returns
         -------
         TreeCRF, TreeMEMM or SlidingWindowClassifier
-            It shares the trees with this estimator, and does not refer to the cluster.
+            The local estimator. It shares the trees with this one, and does not refer to the
+            cluster.
         """
         local = self._local_class.__new__(self._local_class)
         local.__dict__ = self.__getstate__()
@@ -388,19 +415,25 @@ class DaskMixin:
     def from_local(cls, local: BoostedSequenceClassifier, client: Client | None = None) -> Self:
         """Return an estimator with the parameters and the trees of a local one.
 
-        With ``warm_start=True``, its `fit` adds iterations to the model, such as one that
-        `treecrf.callbacks.Checkpoint` has saved.
+        Use it to continue training on a cluster: with ``warm_start=True``, `fit` adds iterations to
+        the model, for example to one that `treecrf.callbacks.Checkpoint` has saved.
 
         Parameters
         ----------
         local : TreeCRF, TreeMEMM or SlidingWindowClassifier
-            Of the class that `to_local` returns.
-        client : distributed.Client, optional
+            The local estimator, of the class that `to_local` returns.
+        client : distributed.Client or None, default=None
+            Client of the cluster. None is the client that was created last.
+
+        Returns
+        -------
+        DaskTreeCRF, DaskTreeMEMM or DaskSlidingWindowClassifier
+            An estimator of this class, fitted if ``local`` is. It shares the trees with ``local``.
 
         Raises
         ------
         TypeError
-            If it is of another class.
+            If ``local`` is of another class.
         """
         if type(local) is not cls._local_class:
             raise TypeError(
@@ -411,7 +444,16 @@ class DaskMixin:
         return estimator
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save the local model to a file; `treecrf.load` returns it, see `from_local`."""
+        """Save the fitted model to a file, as the local estimator does.
+
+        `treecrf.load` returns the local estimator. `from_local` makes an estimator for the cluster
+        of it.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write, conventionally with the extension ``.treecrf``.
+        """
         self.to_local().save(path)
 
     def __getstate__(self) -> dict:
@@ -430,15 +472,15 @@ class DaskMixin:
         Parameters
         ----------
         X : dask data frame, dask bag, list of delayed objects or futures, or path
-            Sequences, as for `fit`; the items of a bag are sequences. All positions of a sequence
-            are in one partition. Local data are predicted in this process.
+            Sequences, as in `fit`. The items of a bag are sequences. All positions of a sequence
+            are in one partition. For local data, this process computes the results.
         **options
-            As for the local `predict`.
+            Arguments of the local ``predict``.
 
         Returns
         -------
         dask series, dask bag, or list of delayed objects
-            Labels, which are not computed yet, in the partitions of X. A series has the index of
+            Labels in the partitions of X, which are not computed yet. A series has the index of
             the data frame, and the name of the column of labels in training, or ``label`` if it
             had none. A bag has one array for each sequence.
 
@@ -453,14 +495,14 @@ class DaskMixin:
         Parameters
         ----------
         X : dask data frame, dask bag, list of delayed objects or futures, or path
-            As in `predict`.
+            Sequences, as in `predict`.
         **options
-            As for the local `predict_proba`.
+            Arguments of the local ``predict_proba``.
 
         Returns
         -------
         dask data frame, dask bag, or list of delayed objects
-            Marginal probabilities, which are not computed yet, in the partitions of X. A data frame
+            Marginal probabilities in the partitions of X, which are not computed yet. A data frame
             has the index of X and a column for each of ``classes_``, whose name is the label as a
             string.
 
@@ -475,18 +517,19 @@ class DaskMixin:
         Parameters
         ----------
         X : dask data frame, dask bag, list of delayed objects or futures, or path
-            As in `predict`.
+            Sequences, as in `predict`.
         n_best : int, default=1
-            Number of label sequences for each sequence; 1 for data frames.
+            Number of label sequences for each sequence. It must be 1 for data frames.
         **options
-            As for the local `decode`.
+            Other arguments of the local ``decode``.
 
         Returns
         -------
         dask data frame, dask bag, or list of delayed objects
-            They are not computed yet. A data frame has the index of X, and the columns ``label``
-            and ``log_probability`` (of the whole sequence). A bag has a pair of labels and
-            log-probability for each sequence. A delayed object is the result of the local `decode`.
+            Labels and log-probabilities in the partitions of X, which are not computed yet. A data
+            frame has the index of X, and the columns ``label`` and ``log_probability`` (of the
+            whole sequence). A bag has a pair of labels and log-probability for each sequence. A
+            delayed object is the result of the local ``decode``.
 
         $raises
         """
@@ -502,17 +545,25 @@ class DaskMixin:
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
     ) -> float:
-        """Compute the accuracy: the fraction of all labels that are predicted correctly.
+        """Compute the accuracy: the fraction of labels that are predicted correctly.
 
         Parameters
         ----------
-        X, y, sample_weight, groups
-            As in `fit`. Positions whose label is unknown are ignored. By default, the labels of
-            data frames and files are in the column that held them in training.
+        X : dask data frame, dask bag, list of delayed objects or futures, or path
+            Sequences, as in `fit`.
+        y : str, or a collection with the partitions of X, optional
+            True labels, as in `fit`. Positions whose label is unknown are ignored. The default for
+            data frames and files is the column that held the labels in training.
+        sample_weight : str, or a collection with the partitions of X, optional
+            Weights, as in `fit`.
+        groups : str, or a collection with the partitions of X, optional
+            Sequence that each position belongs to, as in `fit`. The default for data frames and
+            files is the column in training.
 
         Returns
         -------
         float
+            Accuracy, from 0 to 1.
 
         Raises
         ------
@@ -585,12 +636,12 @@ def _constructor(local: type) -> Callable[..., None]:
 
 
 class DaskTreeCRF(DaskMixin, TreeCRF):
-    """Conditional random field trained by gradient tree boosting, on a Dask cluster."""
+    """Conditional random field trained by gradient tree boosting on a Dask cluster."""
 
 
 class DaskTreeMEMM(DaskMixin, TreeMEMM):
-    """Maximum entropy Markov model of boosted trees, trained on a Dask cluster."""
+    """Maximum-entropy Markov model trained by gradient tree boosting on a Dask cluster."""
 
 
 class DaskSlidingWindowClassifier(DaskMixin, SlidingWindowClassifier):
-    """Boosted trees that label each position on its own, trained on a Dask cluster."""
+    """Sliding window classifier with boosted trees, trained on a Dask cluster."""

@@ -1,6 +1,7 @@
 """Datasets for sequence labeling: published data, synthetic problems, and file readers.
 
-Each function is imported when it is first used: readers need less than the others.
+Functions ``read_...`` return lists of all sequences in a file. Functions ``iter_...`` yield one
+sequence at a time. ``fetch_...`` load published data, and ``make_...`` sample synthetic data.
 """
 
 from __future__ import annotations

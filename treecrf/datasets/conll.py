@@ -36,53 +36,57 @@ def read_conll(
 ) -> tuple[list[list[Columns]], list[list[str | None]] | None]:
     r"""Read the sequences of a file of CoNLL columns.
 
-    A line holds the columns of one position, the label last. Blank lines end a sequence. This is
-    the format of the CoNLL shared tasks of 2000, 2002 and 2003, of CRF++, and of Wapiti. Lines with
-    a column ``-DOCSTART-`` start a document, and end the sequence before.
+    A line holds the columns of one position, the label last. Blank lines end a sequence. A line
+    with a column ``-DOCSTART-`` starts a document, and ends the sequence before it. This is the
+    format of the CoNLL shared tasks of 2000, 2002 and 2003, of CRF++, and of Wapiti.
 
     Parameters
     ----------
     file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+        File to read. It is decompressed if it starts with the gzip magic bytes.
     names : sequence of str, optional
-        Names of the columns, all different; ``x0``, ``x1``, ... by default. The label has a name
-        only if ``label`` is one of the names.
+        Names of the columns, all different. The default is ``x0``, ``x1``, and so on. The column of
+        the labels has a name only if ``label`` is one of the names.
     label : int, str or None, default=-1
         Index or name of the column with the labels. None if there are no labels.
     separator : str, optional
-        Separator of the columns; by default any run of spaces and tabs. With a separator, columns
-        can be empty and contain blanks, and a line of empty columns is a blank line.
+        Separator of the columns. The default is any run of spaces and tabs. With a separator,
+        columns can be empty and contain blanks, and a line of empty columns is a blank line.
     comment : str, optional
-        Lines that start with it are skipped.
+        Start of the lines to skip.
     encoding : str, default="utf-8"
-        Encoding of the file, one in which a line feed is one byte. A file in UTF-16 can be passed
-        as an open text file, whose own encoding counts.
+        Encoding of the file, in which a line feed must be one byte. Pass a file in UTF-16 as an
+        open text file. Its own encoding then counts.
 
     Returns
     -------
     X : list of lists of dict
         The column values of each position by name.
     y : list of lists of str or None, or None
-        The labels, without blanks around them. An empty label is None, a missing label, as in
-        ``fit``. None instead of the list if ``label`` is None.
+        The labels, without blanks around them. An empty label is None, which is a missing label to
+        ``fit``. If ``label`` is None, y is None.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If a line has a different number of columns than the first line or than `names`, spaces and
-        tabs divide it differently than tabs alone, there is no column ``label`` or none besides
-        it, a name occurs twice, `separator` or `comment` is empty, a line begins another file
-        without a blank line before it, the file is not text in the encoding, or its name ends with
-        ``.conllu``; the message names the file and the line.
+        The message names the file and the line.
+
+        - A line does not have as many columns as the first line or as ``names``.
+        - Spaces and tabs divide a line differently than tabs alone.
+        - There is no column ``label``, or no other column.
+        - A name occurs twice, or ``separator`` or ``comment`` is empty.
+        - A line begins another file without a blank line before it.
+        - The file is not text in the encoding, or its name ends with ``.conllu``.
     TypeError
-        If `names` is a str.
+        If ``names`` is a str.
 
     See Also
     --------
-    iter_conll : Reads one sequence at a time.
-    read_conllu : Reads CoNLL-U, where some lines are not words.
+    iter_conll : Read one sequence at a time.
+    read_conllu : Read CoNLL-U, where some lines are not words.
+    treecrf.preprocessing.AttributeTemplates : Make attributes of columns.
 
     Examples
     --------
@@ -114,16 +118,24 @@ def iter_conll(
     Parameters
     ----------
     file : path-like or file object
-        As in `read_conll`.
-    names, label, separator, comment, encoding : optional
-        As in `read_conll`.
+        File to read, as in `read_conll`.
+    names : sequence of str, optional
+        Names of the columns, as in `read_conll`.
+    label : int, str or None, default=-1
+        Index or name of the column with the labels. None if there are no labels.
+    separator : str, optional
+        Separator of the columns. The default is any run of spaces and tabs.
+    comment : str, optional
+        Start of the lines to skip.
+    encoding : str, default="utf-8"
+        Encoding of the file.
 
     Yields
     ------
     x : list of dict
         The column values of each position by name.
     y : list of str or None, or None
-        The labels; None if ``label`` is None.
+        The labels. None if ``label`` is None.
 
     Raises
     ------
@@ -317,9 +329,9 @@ def read_conllu(
     Parameters
     ----------
     file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+        File to read. It is decompressed if it starts with the gzip magic bytes.
     columns : sequence of str, default=("form",)
-        Columns to read as features, at least one, and all different. All but ``form`` are
+        Columns to read as features, at least one, and all different. All columns but ``form`` are
         annotations, which new text does not have.
     label : str, default="upos"
         Column with the labels.
@@ -331,25 +343,28 @@ def read_conllu(
     X : list of lists of dict
         The column values of each word by name.
     y : list of lists of str or None
-        The labels. None stands for an underscore, an unspecified value, except in ``feats``,
-        ``deps`` and ``misc``.
+        The labels. None stands for an unspecified value, which is an underscore in the file. In
+        ``feats``, ``deps`` and ``misc``, underscores remain.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If a line does not have ten columns separated by tabs, the words of a sentence are not
-        numbered 1, 2, 3, ..., as where a blank line between two sentences is missing, there is no
-        column with a name, a name occurs twice, or the file is not text in the encoding; the
-        message names the file and the line.
+        The message names the file and the line.
+
+        - A line does not have ten columns separated by tabs.
+        - The words of a sentence are not numbered 1, 2, 3, and so on, for example because a blank
+          line between two sentences is missing.
+        - There is no column with a name, or a name occurs twice.
+        - The file is not text in the encoding.
     TypeError
-        If `columns` is a str.
+        If ``columns`` is a str.
 
     See Also
     --------
-    iter_conllu : Reads one sentence at a time.
-    read_conll : Reads columns without names.
+    iter_conllu : Read one sentence at a time.
+    read_conll : Read columns without names.
 
     Examples
     --------
@@ -376,9 +391,13 @@ def iter_conllu(
     Parameters
     ----------
     file : path-like or file object
-        As in `read_conllu`.
-    columns, label, encoding : optional
-        As in `read_conllu`.
+        File to read, as in `read_conllu`.
+    columns : sequence of str, default=("form",)
+        Columns to read as features.
+    label : str, default="upos"
+        Column with the labels.
+    encoding : str, default="utf-8"
+        Encoding of the file.
 
     Yields
     ------

@@ -21,8 +21,9 @@ def fetch_conll2000(
 ) -> Bunch | tuple[Sentences, list[list[str]]]:
     """Load sentences with their chunks.
 
-    The shared task of [1]_: 8936 sentences with 211,727 words for training and 2012 with 47,377 for
-    testing, from the Wall Street Journal, with part-of-speech tags from the Brill tagger.
+    These are the data of the shared task of [1]_: 8936 sentences with 211,727 words for training,
+    and 2012 with 47,377 for testing. They are from the Wall Street Journal, with part-of-speech
+    tags from the Brill tagger.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def fetch_conll2000(
 
     Notes
     -----
-    The text is from the Penn Treebank, licensed by the Linguistic Data Consortium; the task was
+    The text is from the Penn Treebank, licensed by the Linguistic Data Consortium. The task was
     published for research.
 
     References
@@ -66,8 +67,9 @@ def fetch_conll2002(
 ) -> Bunch | tuple[Sentences, list[list[str]]]:
     """Load Spanish sentences with their named entities.
 
-    The shared task of [1]_: 8323 sentences with 264,715 words for training, 1915 with 52,923 for
-    validation (``esp.testa``), and 1517 with 51,533 for testing (``esp.testb``), from EFE news.
+    These are the data of the shared task of [1]_: 8323 sentences with 264,715 words for training,
+    1915 with 52,923 for validation (``esp.testa``), and 1517 with 51,533 for testing
+    (``esp.testb``). They are from EFE news.
 
     Parameters
     ----------

@@ -24,15 +24,17 @@ def read_crfsuite(
 
     Parameters
     ----------
-    file, encoding
-        As in `iter_crfsuite`, which also describes the format.
+    file : path-like or file object
+        File to read, as in `iter_crfsuite`, which also describes the format.
+    encoding : str, default="utf-8"
+        Encoding of the file.
 
     Returns
     -------
     X : list of lists of dict
         The attribute values of each position by name.
     y : list of lists of str or None
-        The labels; None if missing.
+        The labels. None stands for a missing label.
 
     Raises
     ------
@@ -57,12 +59,12 @@ def iter_crfsuite(
 
     The fields of a line are separated by tabs: the label, then the attributes, ``name`` or
     ``name:value``. Blank lines end a sequence. The label is missing if the line starts with a tab.
-    In names ``\:`` is a colon and ``\\`` a backslash.
+    In names, ``\:`` is a colon and ``\\`` a backslash.
 
     Parameters
     ----------
     file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+        File to read. It is decompressed if it starts with the gzip magic bytes.
     encoding : str, default="utf-8"
         Encoding of the file.
 
@@ -72,7 +74,7 @@ def iter_crfsuite(
         The attribute values of each position by name: 1.0 if no value is given, and the sum if an
         attribute is repeated.
     y : list of str or None
-        The labels, without blanks around them; None if missing.
+        The labels, without blanks around them. None stands for a missing label.
 
     Raises
     ------
@@ -80,8 +82,9 @@ def iter_crfsuite(
         If the file cannot be read.
     ValueError
         If a line has neither a label nor an attribute, an attribute has no name, a value is not a
-        number, a field has too many colons, or the file has sequence weights (``@weight``), which
-        are not supported, or is not text in the encoding; the message names the file and the line.
+        number, or a field has too many colons; if the file has sequence weights (``@weight``),
+        which are not supported; or if it is not text in the encoding. The message names the file
+        and the line.
 
     Examples
     --------

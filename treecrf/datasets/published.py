@@ -29,13 +29,13 @@ def read_nettalk(file: TextSource) -> tuple[list[str], list[str], list[str]]:
 
     Parameters
     ----------
-    file
-        As in `iter_nettalk`, which also describes the format.
+    file : path-like or file object
+        File to read, as in `iter_nettalk`, which also describes the format.
 
     Returns
     -------
     words, phonemes, stresses : lists of str
-        One character per letter.
+        The words, and their phonemes and stresses with one character per letter.
 
     Raises
     ------
@@ -57,29 +57,29 @@ def iter_nettalk(file: TextSource) -> Iterator[Word]:
 
     The columns of a line, separated by tabs, are the word, its phonemes and its stresses (both with
     one character per letter), and whether the word is regular. The copyright notice before the line
-    of dashes is skipped, and so is the word ``gunpowder`` if its stresses are incomplete.
+    of dashes is skipped. So is the word ``gunpowder`` if its stresses are incomplete.
 
     Parameters
     ----------
     file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+        File to read. It is decompressed if it starts with the gzip magic bytes.
 
     Yields
     ------
     word : str
         The word in lowercase letters.
     phonemes : str
-        One character per letter; ``-`` for a silent one.
+        One character per letter, ``-`` for a silent one.
     stresses : str
-        One character per letter: 0, 1 or 2 for a vowel (no, primary or secondary stress), else
-        ``<`` or ``>``, pointing to the vowel of the syllable.
+        One character per letter: 0, 1 or 2 for a vowel (no, primary or secondary stress), and
+        otherwise ``<`` or ``>``, which point to the vowel of the syllable.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If a line does not have this format; the message names the file and the line.
+        If a line does not have this format. The message names the file and the line.
 
     Examples
     --------
@@ -121,13 +121,16 @@ def fetch_nettalk(
 ) -> Bunch | tuple[list[str], list]:
     """Load words with the stress, the phoneme, or both for each letter.
 
-    1000 words for training and 1000 for testing, from the dictionary of [1]_.
+    There are 1000 words for training and 1000 for testing, from the dictionary of [1]_.
 
     Parameters
     ----------
     task : {"stress", "phoneme", "full"}, default="stress"
-        The labels: one of 5 stresses; one of about 50 phonemes; or a phoneme with a stress, such as
-        ``"b>"``, of which there are about 130.
+        The labels:
+
+        - ``"stress"``: one of 5 stresses.
+        - ``"phoneme"``: one of about 50 phonemes.
+        - ``"full"``: a phoneme with a stress, such as ``"b>"``. There are about 130.
     subset : {"train", "test"}, default="train"
         Training or test words.
     data_home : path-like, optional
@@ -235,8 +238,8 @@ def fetch_hyphenation(
 ) -> Bunch | tuple[list[str], list[str]]:
     """Load words with their hyphenation points.
 
-    The data of the TREECRF papers [1]_: 1951 words for training and 908 for testing. The published
-    features are a window of 2 letters before and 3 after each letter, ``window=(2, 3)``.
+    These are the data of the TREECRF papers [1]_: 1951 words for training and 908 for testing. The
+    published features are a window of 2 letters before and 3 after each letter, ``window=(2, 3)``.
 
     Parameters
     ----------
@@ -288,8 +291,8 @@ def read_protein(file: TextSource) -> tuple[list[str], list[str]]:
 
     Parameters
     ----------
-    file
-        As in `iter_protein`, which also describes the format.
+    file : path-like or file object
+        File to read, as in `iter_protein`, which also describes the format.
 
     Returns
     -------
@@ -322,7 +325,7 @@ def iter_protein(file: TextSource) -> Iterator[tuple[str, str]]:
     Parameters
     ----------
     file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+        File to read. It is decompressed if it starts with the gzip magic bytes.
 
     Yields
     ------
@@ -336,7 +339,7 @@ def iter_protein(file: TextSource) -> Iterator[tuple[str, str]]:
     OSError
         If the file cannot be read.
     ValueError
-        If a line does not have this format; the message names the file and the line.
+        If a line does not have this format. The message names the file and the line.
 
     Examples
     --------
@@ -371,9 +374,9 @@ def fetch_protein(
 ) -> Bunch | tuple[list[str], list[str]]:
     """Load proteins with the structure of each residue.
 
-    The data of [1]_ as used in the TREECRF papers: 111 proteins with 18,105 residues for training
-    and 17 with 3,520 for testing. The published features are a window of 5 residues on each side,
-    ``window=5``.
+    These are the data of [1]_ as used in the TREECRF papers: 111 proteins with 18,105 residues for
+    training and 17 with 3,520 for testing. The published features are a window of 5 residues on
+    each side, ``window=5``.
 
     Parameters
     ----------
@@ -431,8 +434,8 @@ def fetch_occupancy(
 ) -> Bunch | tuple[list, list]:
     """Load sensor measurements of a room, minute by minute, and its occupancy.
 
-    The data of [1]_: one sequence of 8143 minutes for training, and two for testing, one of 2665
-    minutes (door mostly closed) and one of 9752 (door mostly open).
+    The data of [1]_ have one sequence of 8143 minutes for training, and two for testing: one of
+    2665 minutes (door mostly closed) and one of 9752 (door mostly open).
 
     Parameters
     ----------
@@ -457,7 +460,7 @@ def fetch_occupancy(
 
     Notes
     -----
-    Published by the authors; also in the UCI archive, under CC BY 4.0.
+    The authors published the data, which are also in the UCI archive, under CC BY 4.0.
 
     References
     ----------

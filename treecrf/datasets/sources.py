@@ -16,23 +16,23 @@ from treecrf.utils.validation import Interval, documented, validate_params
 SIZE = [Interval(Integral, 1, None, closed="left")]
 # What the docstrings of all functions that fetch data say, and of all that generate them.
 FETCHED = {
-    "home": """Defaults to the environment variable ``TREECRF_DATA``. Without either, each file
-        is downloaded once and cached, which needs ``pip install "treecrf[datasets]"``.
+    "home": """The default is the environment variable ``TREECRF_DATA``. Without either, each
+        file is downloaded once and cached, which needs ``pip install "treecrf[datasets]"``.
     return_X_y : bool, default=False
-        Whether to return ``(data, target)``.""",
+        Whether to return ``(data, target)`` instead of a Bunch.""",
     "returns": """Returns
     -------
     Bunch, or (list, list)
-        With these attributes:
+        The data, with these attributes:
 """,
     "raises": """Raises
     ------
     OSError
-        If a file is not in the folder or cannot be downloaded; the message explains what to do.
+        If a file is not in the folder or cannot be downloaded. The message explains what to do.
     ValueError
-        If a file does not have the expected format; the message says where.
+        If a file does not have the expected format. The message says where.
     ImportError
-        If a library is required but not installed; the message names it.""",
+        If a library is required but not installed. The message names it.""",
 }
 GENERATED = {
     "raises": """Raises

@@ -20,14 +20,14 @@ def read_sparse(file: TextSource) -> tuple[list[sparse.csr_array], list[np.ndarr
 
     Parameters
     ----------
-    file
-        As in `iter_sparse`, which also describes the format.
+    file : path-like or file object
+        File to read, as in `iter_sparse`, which also describes the format.
 
     Returns
     -------
-    X : list of bool CSR arrays (n_positions, n_features)
+    X : list of bool CSR arrays of shape (n_positions, n_features)
         Features.
-    y : list of int arrays (n_positions,)
+    y : list of int arrays of shape (n_positions,)
         Labels.
 
     Raises
@@ -56,13 +56,13 @@ def iter_sparse(file: TextSource) -> Iterator[tuple[sparse.csr_array, np.ndarray
     Parameters
     ----------
     file : path-like or file object
-        Files that start with the gzip magic bytes are decompressed.
+        File to read. It is decompressed if it starts with the gzip magic bytes.
 
     Yields
     ------
-    x : bool CSR array (n_positions, n_features)
+    x : bool CSR array of shape (n_positions, n_features)
         Features.
-    y : int array (n_positions,)
+    y : int array of shape (n_positions,)
         Labels.
 
     Raises
@@ -70,7 +70,7 @@ def iter_sparse(file: TextSource) -> Iterator[tuple[sparse.csr_array, np.ndarray
     OSError
         If the file cannot be read.
     ValueError
-        If a line does not have this format, or sequences are missing; the message names the file
+        If a line does not have this format, or sequences are missing. The message names the file
         and the line.
 
     Examples

@@ -27,11 +27,12 @@ def make_ring_hmm(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Sample sequences from a hidden Markov model whose states form a ring.
 
-    Each state moves to the next one in the ring with probability `p_next`; all other states,
-    including itself, share the rest equally. Each state has its own symbol, emitted with
-    probability `p_symbol`; the other symbols share the rest equally. The first state is uniformly
-    distributed. The defaults give the training data of [1]_, section 3.2, which uses the same
-    number of sequences for testing.
+    Each state moves to the next one in the ring with probability ``p_next``. All other states,
+    including itself, share the rest equally. Each state has its own symbol, which it emits with
+    probability ``p_symbol``. The other symbols share the rest equally. The first state is uniformly
+    distributed.
+
+    The defaults give the training data of [1]_, section 3.2. It uses as many sequences for testing.
 
     Parameters
     ----------
@@ -40,18 +41,18 @@ def make_ring_hmm(
     length : int, default=10
         Number of positions per sequence.
     n_states : int, default=10
-        Number of states and of symbols; at least 2.
+        Number of states and of symbols, at least 2.
     p_next : float, default=0.7
         Probability of moving to the next state of the ring.
     p_symbol : float, default=0.7
         Probability that a state emits its own symbol.
     random_state : int, RandomState instance or None, default=None
-        Seed; the same seed gives the same data.
+        Seed of all random choices. The same seed gives the same data.
 
     Returns
     -------
     X : list of int arrays of shape (length,)
-        Symbols, from 0 to ``n_states - 1``; symbol ``i`` belongs to state ``i``.
+        Symbols, from 0 to ``n_states - 1``. Symbol ``i`` belongs to state ``i``.
     y : list of int arrays of shape (length,)
         States, from 0 to ``n_states - 1``.
 
@@ -88,11 +89,12 @@ def make_block_hmm(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Sample sequences from a hidden Markov model whose states each prefer a block of symbols.
 
-    Each state repeats with probability `p_stay`; the other states share the rest equally. A state
-    emits a symbol of its own block with probability `p_block`, and otherwise one of the other
-    blocks; symbols within either group are equally likely. The first state is uniformly
-    distributed. The defaults give the data of [1]_, section 3.5.3, used there to measure training
-    times.
+    Each state repeats with probability ``p_stay``. The other states share the rest equally. A state
+    emits a symbol of its own block with probability ``p_block``, and otherwise a symbol of another
+    block. The symbols within either group are equally likely. The first state is uniformly
+    distributed.
+
+    The defaults give the data with which section 3.5.3 of [1]_ measures training times.
 
     Parameters
     ----------
@@ -101,7 +103,7 @@ def make_block_hmm(
     length : int, default=100
         Number of positions per sequence. The dissertation also uses 10, 20, 40, 80, 160 and 320.
     n_states : int, default=3
-        Number of states; at least 2.
+        Number of states, at least 2.
     block_size : int, default=8
         Number of symbols in the block of a state.
     p_stay : float, default=0.6
@@ -109,12 +111,12 @@ def make_block_hmm(
     p_block : float, default=0.6
         Probability that a state emits a symbol of its own block.
     random_state : int, RandomState instance or None, default=None
-        Seed; the same seed gives the same data.
+        Seed of all random choices. The same seed gives the same data.
 
     Returns
     -------
     X : list of int arrays of shape (length,)
-        Symbols, from 0 to ``n_states * block_size - 1``; the block of state ``i`` starts at
+        Symbols, from 0 to ``n_states * block_size - 1``. The block of state ``i`` starts at
         ``i * block_size``.
     y : list of int arrays of shape (length,)
         States, from 0 to ``n_states - 1``.
@@ -196,12 +198,14 @@ def make_future_bags(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Make sequences whose labels depend on a bag of the positions that follow.
 
-    Each position has eight boolean features, each true with probability 1/2; only the first six
-    matter. The bag of a position consists of the next `bag_size` positions. It is positive if at
-    most one of the six features is true at any of them, which has a probability of about one half
-    for six positions. The label depends on the number of true features among the six at the
-    position itself and on its bag. The problems are those of [1]_, section 5.4.1, which uses 400
-    training, 200 validation, and 100 test sequences.
+    Each position has eight boolean features, each true with probability 1/2. Only the first six
+    matter. The bag of a position consists of the next ``bag_size`` positions. It is positive if at
+    most one of the six features is true at any of them. For six positions, this has a probability
+    of about one half. The label depends on the number of true features among the six at the
+    position itself, and on its bag.
+
+    The problems are those of [1]_, section 5.4.1, which uses 400 training, 200 validation, and 100
+    test sequences.
 
     Parameters
     ----------
@@ -223,7 +227,8 @@ def make_future_bags(
         and then cut. If False, a bag ends with its sequence. The features are the same in both
         cases.
     random_state : int, RandomState instance or None, default=None
-        Seed; the same seed gives the same data, and the same features for every `kind`.
+        Seed of all random choices. The same seed gives the same data, and the same features for
+        every ``kind``.
 
     Returns
     -------

@@ -1,8 +1,9 @@
 """Transformers that compute features of sequences.
 
-They are used like transformers of scikit-learn. Those of numbers take the same lists of sequences
-and long tables as the estimators; :doc:`/guide/rolling_features` explains how to choose features.
-Those of text read the templates of other programs, see :doc:`/guide/from_crfsuite`.
+Use them like transformers of scikit-learn, alone or in a pipeline. Transformers of numbers take the
+same lists of sequences and long tables as the estimators. :doc:`/guide/rolling_features` explains
+how to choose features. Transformers of text read the templates of other programs, as described in
+:doc:`/guide/from_crfsuite`.
 """
 
 from treecrf.preprocessing.rolling import RollingFeatures

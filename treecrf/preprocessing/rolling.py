@@ -34,45 +34,54 @@ class RollingFeatures(SequenceTransformer):
     windows : int or list of int, default=(5, 15, 45)
         Lengths of the windows in positions, at least 2.
     statistics : str or list of str, default=("difference", "std")
-        What to compute. Missing values are skipped; without any value in a window, the result is
-        missing. ``"difference"`` is the value minus the mean of the window, and ``"zscore"`` the
-        difference divided by the standard deviation, 0 if that is 0. ``"mean"``, ``"std"`` (with
-        divisor n), ``"min"``, ``"max"``, ``"range"`` (``max - min``) and ``"sum"`` are those of the
-        values; the sum of a boolean column is the number of positions where it is true. ``"slope"``
-        is the change per position of the line with the least squares, which takes two values.
-        ``"count"`` is the number of values that are not missing. ``"since_true"`` and
-        ``"since_change"`` have no window: the number of positions since the value was true or a
-        number other than 0, and since it became another one. They are missing before the first such
-        position of the sequence.
+        What to compute in each window:
+
+        - ``"mean"``, ``"std"`` (with divisor n), ``"min"``, ``"max"``, ``"range"``
+          (``max - min``), and ``"sum"`` of the values. The sum of a boolean column is the number of
+          positions where it is true.
+        - ``"difference"``: the value minus the mean.
+        - ``"zscore"``: the difference divided by the standard deviation, or 0 if that is 0.
+        - ``"slope"``: the change per position of the least-squares line, which takes two values.
+        - ``"count"``: the number of values that are not missing.
+
+        Two statistics have no window. They are missing before the first such position of the
+        sequence.
+
+        - ``"since_true"``: the number of positions since the value was true, or a number other
+          than 0.
+        - ``"since_change"``: the number of positions since the value last changed.
+
+        Missing values are skipped. Without any value in a window, the result is missing.
     centered : bool, default=True
         Whether a window of w positions has its position in the middle: ``w // 2`` positions before
-        it and ``(w - 1) // 2`` after it. If False, windows end at their position, so that features
-        are known as soon as its values are.
+        it and ``(w - 1) // 2`` after it. If False, windows end at their position. The features of a
+        position are then known as soon as its values are.
     columns : list of str or int, default=None
         Names or indices of the columns to use. None means all numbers and booleans.
     keep : bool, default=True
-        Whether to keep these columns. All others are kept in any case.
+        Whether to keep these columns. All other columns are kept in any case.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of str
-        Their names, if they have names.
+        Names of these columns, if they have names.
 
     See Also
     --------
-    SequenceScaler : Standardization within the sequence.
-    treecrf.stream : Labels a sequence online, with a pipeline.
+    SequenceScaler : Standardize columns within their sequence.
+    treecrf.stream : Label a sequence online with a pipeline.
 
     Notes
     -----
-    Windows never reach into another sequence; at the ends of a sequence, they are shorter. All
-    sequences of a column take the same time per position, whatever the lengths of the windows:
-    a window is the end of one block of w positions and the start of the next, as for running minima
-    [1]_. Nothing is subtracted from running sums, so a value that has left the window leaves no
-    rounding error behind. Sums are those of differences from a value in the window [2]_: around
-    1e9, deviations are as precise as around 0. Equal values have the deviation 0 and the slope 0.
+    Windows never reach into another sequence. At the ends of a sequence, they are shorter.
+
+    The time per position does not depend on the lengths of the windows: a window is the end of one
+    block of w positions and the start of the next, as for running minima [1]_. Nothing is
+    subtracted from running sums, so a value that has left the window leaves no rounding error
+    behind. Sums are those of differences from a value in the window [2]_: around 1e9, deviations
+    are as precise as around 0. Equal values have a deviation of 0 and a slope of 0.
 
     References
     ----------
@@ -125,12 +134,12 @@ class RollingFeatures(SequenceTransformer):
         -------
         TransformerStream
             Its results are equal, to the bit, to those of `transform`. With centered windows, they
-            are delayed by the positions of the longest window after its middle.
+            are delayed by the number of positions after the middle of the longest window.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the transformer has not been fitted.
 
         Examples
         --------

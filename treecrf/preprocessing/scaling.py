@@ -15,28 +15,28 @@ from treecrf.preprocessing.transformer import SequenceTransformer
 class SequenceScaler(SequenceTransformer):
     """Standardize each column within its sequence.
 
-    Sequences of several persons, machines, or days may differ in level and spread more than their
-    labels do. The z-score of a value says how far it is from the mean of its own sequence, in
+    The sequences of different people, machines, or days may differ in level and spread, whatever
+    their labels are. The z-score of a value is its distance from the mean of its own sequence, in
     standard deviations of the sequence. ``StandardScaler`` uses the mean and the deviation of all
-    training data instead, which changes nothing for trees.
+    training data instead, which makes no difference to trees.
 
     Parameters
     ----------
     running : bool, default=False
-        Whether the mean and the deviation are those of the positions so far, including the present
-        one, so that a sequence can be labeled while it arrives.
+        Whether the mean and the deviation are those of the positions so far, including the current
+        one. A sequence can then be labeled while it is still arriving.
     columns : list of str or int, default=None
         Names or indices of the columns to standardize. None means all numbers and booleans.
     keep : bool, default=False
-        Whether to keep these columns and append the z-scores, ``heat_zscore`` for ``heat``. If
-        False, the z-scores replace them, and stand after all other columns.
+        Whether to keep these columns and append the z-scores, such as ``heat_zscore`` for
+        ``heat``. If False, the z-scores replace them, and come after all other columns.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of str
-        Their names, if they have names.
+        Names of these columns, if they have names.
 
     See Also
     --------
@@ -51,11 +51,10 @@ class SequenceScaler(SequenceTransformer):
     Examples
     --------
     >>> from treecrf.preprocessing import SequenceScaler
-    >>> SequenceScaler().fit_transform([[[1.0], [3.0]], [[70.0], [90.0], [80.0]]])
-    [array([[-1.],
-           [ 1.]]), array([[-1.22474487],
-           [ 1.22474487],
-           [ 0.        ]])]
+    >>> for sequence in SequenceScaler().fit_transform([[[1.0], [3.0]], [[70.0], [90.0]]]):
+    ...     print(sequence.ravel())
+    [-1.  1.]
+    [-1.  1.]
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -81,9 +80,9 @@ class SequenceScaler(SequenceTransformer):
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the transformer has not been fitted.
         ValueError
-            If not ``running``: the mean of a sequence is known at its end only.
+            If ``running`` is False, because the mean of a sequence is not known before its end.
 
         Examples
         --------

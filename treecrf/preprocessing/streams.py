@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class TransformerStream:
     """Transforms a sequence online, one position after another.
 
-    Made by the method ``stream`` of a fitted transformer, such as `RollingFeatures.stream`. Each
+    The method ``stream`` of a fitted transformer creates it, such as `RollingFeatures.stream`. Each
     call of `push` takes the same time on average, however long the sequence has become.
 
     Parameters
@@ -39,7 +39,11 @@ class TransformerStream:
     n_pushed : int
         Number of positions of the current sequence so far.
     delay : int
-        Number of positions by which results lag behind.
+        Number of positions by which results lag behind: those to the right in the windows.
+
+    See Also
+    --------
+    treecrf.stream : Label a sequence with a pipeline while it is still arriving.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class TransformerStream:
         Returns
         -------
         self : TransformerStream
+            The stream.
         """
         self.n_pushed = 0
         # The rows that have no results yet.
@@ -87,8 +92,8 @@ class TransformerStream:
         Returns
         -------
         object or None
-            The transformed row ``delay`` positions before, a dict or an array. None for the first
-            ``delay`` positions of a sequence.
+            The transformed row of the position ``delay`` steps before, as a dict or an array. None
+            for the first ``delay`` positions of a sequence.
 
         Raises
         ------
@@ -107,7 +112,7 @@ class TransformerStream:
         Returns
         -------
         list
-            The transformed rows of the remaining positions, at most the last ``delay``.
+            The transformed rows of the remaining positions, at most ``delay`` of them.
         """
         missing = np.full(len(self._transformer._chosen), np.nan)
         results = [self._result(self._online.push(missing)) for _ in range(self.delay)]
@@ -137,14 +142,14 @@ class TransformerStream:
 class PipelineStream:
     """Labels a sequence online with a pipeline, one position after another.
 
-    Made by `treecrf.stream`. It has the methods of `treecrf.Stream`.
+    `treecrf.stream` creates it. It has the methods of `treecrf.Stream`.
 
     Parameters
     ----------
     transformers : list of streams
-        Streams of the transformers, in their order.
+        Streams of the transformers, in the order of the steps.
     model : treecrf.Stream
-        The stream of the last step.
+        Stream of the last step.
 
     Attributes
     ----------
@@ -152,6 +157,10 @@ class PipelineStream:
         Number of positions of the current sequence so far.
     delay : int
         Number of positions by which results lag behind: the sum of the delays of the steps.
+
+    See Also
+    --------
+    treecrf.stream : Creates the stream of a pipeline, with an example.
     """
 
     def __init__(self, transformers: list, model: Stream):
@@ -166,6 +175,7 @@ class PipelineStream:
         Returns
         -------
         self : PipelineStream
+            The stream.
         """
         for step in (*self._transformers, self._model):
             step.reset()
@@ -183,8 +193,8 @@ class PipelineStream:
         Returns
         -------
         float array of shape (n_classes,) or None
-            Probabilities of the labels ``delay`` positions before, given the input so far. None for
-            the first ``delay`` positions of a sequence.
+            Probabilities of the labels at the position ``delay`` steps before, given the input so
+            far. None for the first ``delay`` positions of a sequence.
 
         Raises
         ------
@@ -202,7 +212,7 @@ class PipelineStream:
         Returns
         -------
         list of float arrays of shape (n_classes,)
-            Probabilities of the labels of the remaining positions, at most the last ``delay``.
+            Probabilities of the labels of the remaining positions, at most ``delay`` of them.
         """
         results = []
         for i, step in enumerate(self._transformers):

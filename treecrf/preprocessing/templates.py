@@ -35,35 +35,38 @@ class AttributeTemplates(
 ):
     r"""Make attributes of columns with the templates of CRF++ or the patterns of Wapiti.
 
-    A template such as ``U05:%x[-1,0]/%x[0,0]`` describes an attribute of each position: the text,
-    with the value of column 0 at the position before, and at the position itself. The result is
-    what `treecrf.LinearCRF` and the other models take, in place of the files of CRF++ and Wapiti.
+    A template describes an attribute of each position. For example, ``U05:%x[-1,0]/%x[0,0]`` is
+    this text with the values of column 0 at the position before and at the position itself, as in
+    ``U05:in/Rome``. The estimators take the results as sequences.
 
     Parameters
     ----------
     templates : str or list of str
-        The lines of a file of templates. `from_file` reads one.
+        The templates, one in each line. `from_file` reads them from a file.
     syntax : {"crf++", "wapiti"}, default="crf++"
-        The language of the templates. Patterns of Wapiti also have the commands ``%X`` (in lower
-        case), ``%t`` and ``%m`` (a test or a match of a regular expression), and offsets ``@1`` and
-        ``@-1`` from the start and the end of a sequence.
+        The language of the templates. Patterns of Wapiti also have these macros:
+
+        - ``%X`` is the value in lower case.
+        - ``%t`` and ``%m`` are a test and a match of a regular expression.
+        - Offsets such as ``@1`` and ``@-1`` count from the start and the end of a sequence.
 
     See Also
     --------
-    treecrf.datasets.read_conll : Reads columns from files.
+    treecrf.datasets.read_conll : Read columns from files.
+    treecrf.LinearCRF : The model of CRF++ and Wapiti.
 
     Notes
     -----
     The attributes are those of the two programs, including the names ``_B-1`` or ``_x-1`` of the
     positions before a sequence, and ``_B+1`` or ``_x+1`` after it. Lower case and the classes of
-    Wapiti's expressions are those of Unicode characters, where Wapiti itself reads bytes.
+    Wapiti's expressions are those of Unicode characters, whereas Wapiti itself reads bytes.
 
-    Templates of pairs of labels without a macro, such as ``B``, make no attributes: the models
-    always have transitions. A template such as ``B01:%x[0,0]``, or a ``*`` pattern of Wapiti, has
-    weights for its attribute and a pair of labels there. Here, it makes attributes as others do,
-    and `fit` warns of it: in a `treecrf.TreeCRF`, trees test all attributes together with the label
-    before; in a `treecrf.LinearCRF`, they have weights for labels, and with
-    ``transition_features=True``, all of them also for pairs.
+    Templates of pairs of labels without a macro, such as ``B``, make no attributes, because the
+    models always have transitions. A template such as ``B01:%x[0,0]``, or a ``*`` pattern of
+    Wapiti, has weights for its attribute with pairs of labels in these programs. Here, it makes
+    attributes like other templates, and `fit` warns of it. In a `treecrf.TreeCRF`, trees test all
+    attributes together with the previous label. In a `treecrf.LinearCRF`, attributes have weights
+    for labels, and with ``transition_features=True``, all of them also have weights for pairs.
 
     An attribute that two templates make at the same position counts once.
 
@@ -109,7 +112,7 @@ class AttributeTemplates(
         Parameters
         ----------
         file : path-like or file object
-            A file of templates of CRF++, or of patterns of Wapiti.
+            File to read, with templates of CRF++ or patterns of Wapiti.
         syntax : {"crf++", "wapiti"}, default="crf++"
             The language of the file.
         encoding : str, default="utf-8"
@@ -118,13 +121,15 @@ class AttributeTemplates(
         Returns
         -------
         AttributeTemplates
+            A transformer with these templates.
 
         Raises
         ------
         OSError
             If the file cannot be read.
         ValueError
-            If a line is no template, or there is none; the message names the file and the line.
+            If a line is not a template, or there is no template. The message names the file and the
+            line.
 
         Examples
         --------
@@ -142,20 +147,24 @@ class AttributeTemplates(
         return made
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check the templates; nothing is learned.
+        """Check the templates. Nothing is learned from data.
 
         Parameters
         ----------
-        X, y : ignored
+        X : object, optional
+            Ignored.
+        y : object, optional
+            Ignored.
 
         Returns
         -------
         self : object
+            The transformer.
 
         Raises
         ------
         ValueError, TypeError
-            If a template is invalid; the message names the line.
+            If a template is invalid. The message names the line.
 
         Warns
         -----
@@ -178,20 +187,21 @@ class AttributeTemplates(
         Parameters
         ----------
         X : list of sequences
-            A sequence is a list of rows of strings, a list of dicts as of
+            Each sequence is a list of rows of strings, a list of dicts as from
             `treecrf.datasets.read_conll`, a 2-D array of strings, a data frame, or, for a single
-            column, a list of strings. Columns count from 0, in the order of a dict or data frame.
+            column, a list of strings. Columns count from 0, in the order of the dict or data frame.
 
         Returns
         -------
         list of lists of dict
-            The attributes of each position, all of them with the value True.
+            The attributes of each position, each with the value True.
 
         Raises
         ------
         ValueError, TypeError
-            If a template is invalid or names a column that X lacks, or X is not a list of sequences
-            of rows of as many strings; the message names the place.
+            If a template is invalid or refers to a column that X does not have, or if X is not a
+            list of sequences whose rows have the same number of strings. The message names the
+            sequence and the position.
 
         Examples
         --------
@@ -205,9 +215,19 @@ class AttributeTemplates(
         return [attributes[a:b] for a, b in pairwise(offsets)]
 
     def expanded(self, columns: Columns, offsets: list[int]) -> list[list[str]]:
-        """Return the attribute of each position, for each template that makes attributes.
+        """Return the attributes of all positions, by template.
 
-        Sequence i has the positions from ``offsets[i]`` to ``offsets[i + 1]`` of the columns.
+        Parameters
+        ----------
+        columns : list of lists of str
+            Values of each column at all positions, one sequence after another.
+        offsets : list of int
+            Sequence i has the positions from ``offsets[i]`` to ``offsets[i + 1]``.
+
+        Returns
+        -------
+        list of lists of str
+            For each template that makes attributes, the attribute of each position.
         """
         templates = [template for template in self._parsed() if template.has_attributes]
         if not offsets[-1]:
@@ -229,8 +249,8 @@ class AttributeTemplates(
         Returns
         -------
         AttributeStream
-            Its results are those of `transform`, delayed by the farthest position after a position
-            that a template reads.
+            Its results are those of `transform`. They are delayed by the largest offset to the
+            right in the templates.
 
         Raises
         ------
@@ -276,7 +296,7 @@ def _parse_once(lines: tuple[str, ...], syntax: str) -> list[Template]:
 class AttributeStream:
     """Makes the attributes of a sequence online, one position after another.
 
-    Made by `AttributeTemplates.stream`.
+    `AttributeTemplates.stream` creates it.
 
     Parameters
     ----------
@@ -288,7 +308,19 @@ class AttributeStream:
     n_pushed : int
         Number of positions of the current sequence so far.
     delay : int
-        Number of positions by which results lag behind.
+        Number of positions by which results lag behind: the largest offset to the right in the
+        templates.
+
+    Examples
+    --------
+    >>> from treecrf.preprocessing import AttributeTemplates
+    >>> stream = AttributeTemplates("U:%x[0,0]/%x[1,0]").stream()
+    >>> stream.delay
+    1
+    >>> stream.push("a"), stream.push("b")
+    (None, {'U:a/b': True})
+    >>> stream.finish()
+    [{'U:b/_B+1': True}]
     """
 
     def __init__(self, transformer: AttributeTemplates):
@@ -311,6 +343,7 @@ class AttributeStream:
         Returns
         -------
         self : AttributeStream
+            The stream.
         """
         self.n_pushed = 0
         self._rows: deque = deque(maxlen=self._n_before + 1 + self.delay)
@@ -327,13 +360,14 @@ class AttributeStream:
         Returns
         -------
         dict or None
-            The attributes ``delay`` positions before. None for the first ``delay`` positions of a
-            sequence.
+            The attributes of the position ``delay`` steps before. None for the first ``delay``
+            positions of a sequence.
 
         Raises
         ------
         ValueError, TypeError
-            If the row is not one of as many strings as before. The stream then remains unchanged.
+            If the row does not have the same number of strings as those before. The stream then
+            remains unchanged.
         """
         rows = [*self._rows, row]
         try:
@@ -353,7 +387,7 @@ class AttributeStream:
         Returns
         -------
         list of dict
-            The attributes of the remaining positions, at most the last ``delay``.
+            The attributes of the remaining positions, at most ``delay`` of them.
         """
         n = len(self._rows)
         results = [self._attributes(t) for t in range(n - min(self.delay, self.n_pushed), n)]

@@ -75,21 +75,25 @@ class SequenceTransformer(
         lengths: LengthsLike = None,
         groups: GroupsLike = None,
     ) -> Self:
-        """Find the columns to compute features of; no values are learned.
+        """Find the columns to compute features of. No values are learned.
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
+        X : list of sequences, or one long table
             Arrays, sparse matrices, data frames, or lists of dicts. Columns of strings and other
-            categories are passed on.
-        y : ignored
-            If it names a column of data frames with the labels, this column is passed on.
-        lengths, groups : optional
-            Sequences of a long table, as in `treecrf.TreeCRF.fit`.
+            categories are passed on unchanged.
+        y : str or object, optional
+            If it is the name of a column of data frames, this column holds the labels and is passed
+            on unchanged. Otherwise, y is ignored.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `treecrf.TreeCRF.fit`.
 
         Returns
         -------
         self : object
+            The fitted transformer.
 
         Raises
         ------
@@ -153,24 +157,27 @@ class SequenceTransformer(
 
         Parameters
         ----------
-        X : list of sequences, or one long table of all
-            With the columns of the data in `fit`. Data frames may also have the columns of groups
-            and labels, which are passed on.
-        lengths, groups : optional
-            Sequences of a long table. By default, the column that ``groups`` named in `fit`.
+        X : list of sequences, or one long table
+            Sequences with the columns of the data in `fit`. Data frames may also have the columns
+            of groups and labels, which are passed on unchanged.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to. The default is the column that
+            ``groups`` named in `fit`.
 
         Returns
         -------
         list of sequences, or one long table
-            In the form of X, with the columns that `get_feature_names_out` names. New columns are
-            float64.
+            The sequences in the form of X, with the columns that `get_feature_names_out` names. New
+            columns are float64.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the transformer has not been fitted.
         ValueError, TypeError
-            If X does not match the data in `fit`. The message names the place.
+            If X does not match the data in `fit`. The message names the sequence and the reason.
 
         Examples
         --------
@@ -203,17 +210,23 @@ class SequenceTransformer(
         lengths: LengthsLike = None,
         groups: GroupsLike = None,
     ) -> Any:
-        """Call `fit`, and `transform` the same sequences.
+        """Fit the transformer, and compute the features of the same sequences.
 
         Parameters
         ----------
-        X, y, lengths, groups
+        X : list of sequences, or one long table
+            The sequences, as in `fit`.
+        y : str or object, optional
             As in `fit`.
+        lengths : array-like of shape (n_sequences,), optional
+            Number of positions of each sequence in a long table.
+        groups : array-like of shape (n_positions,) or str, optional
+            Sequence that each position of a long table belongs to, as in `fit`.
 
         Returns
         -------
         list of sequences, or one long table
-            As in `transform`.
+            The sequences with their features, as from `transform`.
 
         Raises
         ------
@@ -285,7 +298,7 @@ class SequenceTransformer(
     # Names and output
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Return the names of the columns of the result.
+        """Return the names of the columns that `transform` returns.
 
         Parameters
         ----------
@@ -295,11 +308,13 @@ class SequenceTransformer(
         Returns
         -------
         array of str
+            The names of the columns that are kept, and those of the new columns, such as
+            ``heat_zscore``.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the transformer has not been fitted.
         ValueError
             If ``input_features`` has another number of names.
 
@@ -326,21 +341,32 @@ class SequenceTransformer(
         return [new for j in self._chosen for new in self._names_of(names[j])]
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Set the form of the transformed sequences.
+        """Set the form of the sequences that `transform` returns.
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"} or None, default=None
-            ``"default"`` is the form of the input; None changes nothing.
+            ``"pandas"`` and ``"polars"`` are data frames, and ``"default"`` is the form of the
+            input. None changes nothing.
 
         Returns
         -------
         self : object
+            The transformer.
 
         Raises
         ------
         ValueError
-            If it is another string.
+            If ``transform`` is another string.
+
+        Examples
+        --------
+        >>> from treecrf.preprocessing import SequenceScaler
+        >>> scaler = SequenceScaler().set_output(transform="pandas")
+        >>> scaler.fit_transform([[[1.0], [3.0]]])[0]
+            x0
+        0 -1.0
+        1  1.0
         """
         if transform is None:
             return self

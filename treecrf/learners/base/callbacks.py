@@ -17,16 +17,27 @@ MAX_LEARNING_RATE = 1e6
 
 
 class IterationInfo:
-    """State of training, as callbacks receive it.
+    """State of training after an iteration, as callbacks receive it.
 
     Attributes
     ----------
     estimator : str
-        Name of the class.
+        Name of the class of the estimator.
     n_iter : int
         Number of iterations of the model so far.
     max_iter : int
         Number of iterations at which training ends.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF
+    >>> def show(info):
+    ...     print(info.estimator, info.n_iter, "of", info.max_iter, round(info.train_scores[-1], 2))
+    >>> X, y = ["banana", "cabana"], ["cvcvcv", "cvcvcv"]
+    >>> crf = TreeCRF(max_iter=3, l2_regularization=1.0).fit(X, y, callbacks=[show])
+    TreeCRF 1 of 3 -0.69
+    TreeCRF 2 of 3 -0.36
+    TreeCRF 3 of 3 -0.21
     """
 
     def __init__(
@@ -49,14 +60,14 @@ class IterationInfo:
     def train_scores(self) -> list[float]:
         """Objective on the training data, as in ``train_score_``.
 
-        An iteration of boosting computes the value before it, so the value after the latest is not
-        included.
+        An iteration of boosting computes the value before it. The value after the latest iteration
+        is therefore not included.
         """
         return list(self._history.train)
 
     @property
     def validation_scores(self) -> list[float]:
-        """Scores of the validation sequences, as in ``validation_score_``; empty without them."""
+        """Scores of the validation sequences, as in ``validation_score_``. Empty without them."""
         return list(self._history.validation)
 
     @property
@@ -89,7 +100,12 @@ class IterationInfo:
     def model(self) -> Any:
         """Return a fitted copy of the estimator with the iterations so far.
 
-        It takes the time of one evaluation of the training data.
+        This takes as much time as one evaluation of the training data.
+
+        Returns
+        -------
+        estimator
+            The fitted copy.
         """
         return self._make_model()
 
