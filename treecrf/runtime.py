@@ -75,8 +75,9 @@ def load(
     ModelFileError
         If the file is not a saved model, is damaged or incomplete, or has a newer format version.
     TypeError
-        If only `treecrf.load` can load the model: a `FlatModel`, a `FutureFeatureMEMM`, a
-        `StructuredSVM` with a kernel, or a linear model whose attributes are not those of a window.
+        If only `treecrf.load` can load the model: a `treecrf.FlatModel`, a
+        `treecrf.FutureFeatureMEMM`, a `treecrf.StructuredSVM` with a kernel, or a linear model
+        whose attributes are not those of a window.
     ValueError
         If ``decoding`` or ``n_jobs`` is not a value that the estimator takes.
 
@@ -191,11 +192,11 @@ class Labeler:
         Parameters
         ----------
         X : list of sequences, or one long table
-            Sequences in the form of the training data, as in `TreeCRF.predict`.
+            Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
         allowed, known : optional
-            Possible labels and known labels, as in `TreeCRF.predict`.
+            Possible labels and known labels, as in `treecrf.TreeCRF.predict`.
         lengths, groups : optional
-            Sequences of a long table, as in `TreeCRF.predict`.
+            Sequences of a long table, as in `treecrf.TreeCRF.predict`.
 
         Returns
         -------
@@ -236,11 +237,11 @@ class Labeler:
         Parameters
         ----------
         X : list of sequences, or one long table
-            Sequences in the form of the training data, as in `TreeCRF.predict`.
+            Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
         allowed, known : optional
-            Possible labels and known labels, as in `TreeCRF.predict`.
+            Possible labels and known labels, as in `treecrf.TreeCRF.predict`.
         lengths, groups : optional
-            Sequences of a long table, as in `TreeCRF.predict`.
+            Sequences of a long table, as in `treecrf.TreeCRF.predict`.
 
         Returns
         -------
@@ -270,18 +271,18 @@ class Labeler:
         Parameters
         ----------
         X : list of sequences, or one long table
-            Sequences in the form of the training data, as in `TreeCRF.predict`.
+            Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
         n_best : int, default=1
             Number of label sequences to return for each sequence.
         allowed, known : optional
-            Possible labels and known labels, as in `TreeCRF.predict`.
+            Possible labels and known labels, as in `treecrf.TreeCRF.predict`.
         lengths, groups : optional
-            Sequences of a long table, as in `TreeCRF.predict`.
+            Sequences of a long table, as in `treecrf.TreeCRF.predict`.
 
         Returns
         -------
         labels : list of arrays of shape (n_positions,)
-            The most probable label sequence of each sequence, as from `TreeCRF.decode`. If
+            The most probable label sequence of each sequence, as from `treecrf.TreeCRF.decode`. If
             ``n_best`` is greater than 1, a list of lists of arrays, the most probable first.
         log_probabilities : float64 array of shape (n_sequences,)
             Log-probabilities of these label sequences. If ``n_best`` is greater than 1, a list of
@@ -306,7 +307,7 @@ class Labeler:
         Returns
         -------
         Stream
-            A stream, as from `TreeCRF.stream`.
+            A stream, as from `treecrf.TreeCRF.stream`.
 
         Raises
         ------

@@ -229,11 +229,12 @@ class PerSequence(DocumentationLink, TransformerMixin, BaseEstimator, auto_wrap_
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return the requests of metadata: those of the transformer.
+        """Return the metadata that the transformer requests, for scikit-learn's metadata routing.
 
         Returns
         -------
         MetadataRouter
+            The requests of ``fit`` and ``transform`` of the transformer.
         """
         methods = MethodMapping()
         for name in ("fit", "transform"):
