@@ -1,10 +1,13 @@
 """Settings of the papers on TREECRF: parameters of the estimators, by method and by dataset.
 
-Each constant is a read-only mapping. ``|`` joins two of them, and the second has precedence::
+Each constant is a read-only mapping of parameters. Join the settings of a method and of a dataset
+with ``|``, where the second has precedence::
+
+    from treecrf import TreeCRF, papers
 
     crf = TreeCRF(**papers.TREECRF | papers.PROTEIN)
 
-The settings of a method do not depend on the size of the data, nor on the defaults.
+The settings of a method depend neither on the size of the data nor on the defaults of this package.
 :doc:`/guide/papers` explains them.
 """
 

@@ -191,14 +191,15 @@ def count_correct(raw: RawData, model: Any) -> tuple[float, float, int, int]:
 DOCUMENTATION = """
 
 With the same ``random_state``, the model is equal, to the bit, to a `LOCAL` trained on all data in
-one place. The numbers of workers, partitions and threads do not matter. With ``n_jobs=None``, a
-worker uses all threads that Dask gives it. `fit` has an example.
+one place. The numbers of workers, partitions and threads do not matter. `fit` has an example.
 
 Parameters
 ----------
 Running
 
-n_jobs
+n_jobs : int or None, default=None
+    Number of threads of each worker. None is all threads that Dask gives it, and -1 all processors.
+    The result does not depend on it.
 client : distributed.Client or None, default=None
     Client of the cluster that trains the model. None is the client that was created last.
 

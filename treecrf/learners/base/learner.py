@@ -50,17 +50,22 @@ class SequenceLearner(SequenceClassifier):
         Number of previous labels that a label depends on. With 0, each position is labeled
         independently.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns of tables are categorical: those with strings or a categorical dtype
-        (``"from_dtype"``); a list of column names or indices; a boolean mask; or none of them
-        (None).
+        Which columns of tables are categorical:
+
+        - ``"from_dtype"``: those with strings or a categorical dtype.
+        - A list of column names or indices, or a boolean mask of the columns.
+        - None: no columns.
     decoding : {"marginal", "viterbi", "minimum_risk"}, default="marginal"
-        How `predict` chooses labels: the most probable label of each position (``"marginal"``), the
-        most probable label sequence (``"viterbi"``), or the label with the lowest expected cost at
-        each position (``"minimum_risk"``).
+        How `predict` chooses labels:
+
+        - ``"marginal"``: the most probable label of each position.
+        - ``"viterbi"``: the most probable label sequence.
+        - ``"minimum_risk"``: the label with the lowest expected cost at each position.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or None, default=None
-        Cost of predicting a label (column) when another is true (row), for
-        ``decoding="minimum_risk"``; or a dict of the costs of pairs (true, predicted), where all
-        other errors cost 1.
+        Costs of errors for ``decoding="minimum_risk"``. An entry of the matrix is the cost of
+        predicting a label (column) when another is true (row), in the order of ``classes_``. A dict
+        has the costs of some pairs (true, predicted). All other errors then cost 1. With None, all
+        errors cost 1.
     transitions : str, dict, bool array-like or None, default=None
         Which labels may follow each other, in training and in decoding:
 
@@ -83,8 +88,9 @@ class SequenceLearner(SequenceClassifier):
         - ``"accuracy"``, or another name in `treecrf.metrics.SCORERS`.
         - A scorer of `treecrf.metrics`, or a function of the lists of true and predicted label
           sequences. Labels are predicted as by `predict`.
-    n_jobs : int, default=None
-        Number of threads; -1 uses all processors. The result does not depend on it.
+    n_jobs : int or None, default=None
+        Number of threads. None is one thread, and -1 uses all processors. The result does not
+        depend on it.
 
     Attributes
     ----------

@@ -173,8 +173,10 @@ class SlidingWindowClassifier(WindowClassifier):
     max_features : float, default=1.0
         Fraction of the features in the window that are considered at each node, chosen at random.
     decoding : {"marginal", "minimum_risk"}, default="marginal"
-        How `predict` chooses labels: the most probable label (``"marginal"``) or the label with the
-        lowest expected cost (``"minimum_risk"``).
+        How `predict` chooses labels:
+
+        - ``"marginal"``: the most probable label of each position.
+        - ``"minimum_risk"``: the label with the lowest expected cost at each position.
 
     Attributes
     ----------

@@ -69,9 +69,9 @@ class StructuredPerceptron(LinearSequenceClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. The updates from a sequence are multiplied by the mean weight of its
         labels.
-    n_jobs : int, default=None
-        Number of threads for prediction; -1 uses all processors. Training updates are sequential.
-        The result does not depend on it.
+    n_jobs : int or None, default=None
+        Number of threads for prediction. None is one thread, and -1 uses all processors. Training
+        updates are sequential. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the order of the sequences and of the choice of validation sequences.
 

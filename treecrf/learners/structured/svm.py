@@ -139,9 +139,9 @@ class StructuredSVM(LinearSequenceClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the labels. The ``C`` of a sequence is multiplied by the mean weight of its
         labels.
-    n_jobs : int, default=None
-        Number of threads for prediction and for computing the objective; -1 uses all processors.
-        Training steps are sequential. The result does not depend on it.
+    n_jobs : int or None, default=None
+        Number of threads for prediction and for computing the objective. None is one thread, and -1
+        uses all processors. Training steps are sequential. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the order in which sequences are visited.
 
