@@ -232,6 +232,13 @@ class SequenceTransformer(
         ------
         ValueError, TypeError
             As in `fit`.
+
+        Examples
+        --------
+        >>> from treecrf.preprocessing import SequenceScaler
+        >>> SequenceScaler().fit_transform([[[5.0], [6.0]], [[1.0], [9.0]]])[1]
+        array([[-1.],
+               [ 1.]])
         """
         X = _listed(X)
         self.fit(X, y, lengths=lengths, groups=groups)

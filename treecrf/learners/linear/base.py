@@ -222,21 +222,38 @@ class LinearSequenceClassifier(SequenceLearner):
         Returns
         -------
         array of str of shape ``(n_attributes,)``
-            Such as ``aa[-2] is 'P'`` for a category two positions before the labeled one, or
-            ``heat[0]`` for a number. Names have no brackets if the window is a single position.
-            ``outside[-2]`` marks positions less than two positions after the start of a sequence.
+            Names of these forms:
+
+            - ``aa[-2] is 'P'``: a category two positions before the labeled one.
+            - ``heat[0]``: a number at the labeled position.
+            - ``outside[-2]``: whether the position two before the labeled one is outside of the
+              sequence.
+
+            If the window is a single position, names have no brackets.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the model has not been fitted.
+
+        See Also
+        --------
+        get_feature_names_out : Names of the features of the input, without offsets and values.
 
         Examples
         --------
         >>> from treecrf import LinearCRF
         >>> crf = LinearCRF(window=(1, 0)).fit(["abab", "ba"], ["xyxy", "yx"])
-        >>> crf.get_attribute_names().tolist()[:3]
-        ["symbol[-1] is 'a'", "symbol[0] is 'a'", "symbol[-1] is 'b'"]
+        >>> names = crf.get_attribute_names()
+        >>> names.tolist()[2:]
+        ["symbol[-1] is 'b'", "symbol[0] is 'b'", 'outside[-1]']
+
+        The attributes with their weights of "x" and "y":
+
+        >>> for name, weights in zip(names[:2], crf.state_weights_):
+        ...     print(name, weights.round(1))
+        symbol[-1] is 'a' [-0.2  0.2]
+        symbol[0] is 'a' [ 0.3 -0.3]
         """
         check_is_fitted(self, "classes_")
         left, right = self._attributes.window
