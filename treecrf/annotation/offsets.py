@@ -145,14 +145,15 @@ def offsets_to_tags(
     See Also
     --------
     tags_to_offsets : Convert tags of tokens to spans of characters.
-    token_offsets : Find the tokens of a text.
+    token_offsets : Find the characters of the tokens of a text.
 
     Examples
     --------
     >>> from treecrf.annotation import offsets_to_tags
     >>> offsets_to_tags("Ada Lovelace met Mary", [(0, 12, "PER"), (17, 21, "PER")])
     ['B-PER', 'I-PER', 'O', 'B-PER']
-    >>> offsets_to_tags([(0, 3), (4, 7), (8, 12), (12, 13)], [(8, 12, "PER")], scheme="bilou")
+    >>> tokens = [(0, 3), (4, 7), (8, 12), (12, 13)]
+    >>> offsets_to_tags(tokens, [(8, 12, "PER")], scheme="bilou")
     ['O', 'O', 'U-PER', 'O']
     >>> offsets_to_tags("Ada met Mary.", [(8, 12, "PER")])
     Traceback (most recent call last):

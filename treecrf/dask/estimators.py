@@ -331,14 +331,14 @@ class DaskMixin:
         ...     "word": [0] * 6 + [1] * 6,
         ... })
         >>> frame = dd.from_pandas(table, npartitions=1)
-        >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
-        ...     crf = DaskTreeCRF(window=1, max_iter=5, l2_regularization=1.0, client=client)
-        ...     crf = crf.fit(frame, "kind", groups="word")
-        ...     labels = crf.predict(frame).compute()
-        >>> "".join(labels)
+        >>> client = Client(processes=False, n_workers=1, dashboard_address=None)
+        >>> crf = DaskTreeCRF(window=1, max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(frame, "kind", groups="word")
+        >>> "".join(crf.predict(frame).compute())
         'cvcvcvcvcvcv'
         >>> crf.to_local()
         TreeCRF(l2_regularization=1.0, max_iter=5, window=1)
+        >>> client.close()
         """
         local = self.to_local()
         self._check_fit(local, X, unsupported)

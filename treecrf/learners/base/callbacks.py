@@ -27,12 +27,26 @@ class IterationInfo:
         Number of iterations of the model so far.
     max_iter : int
         Number of iterations at which training ends.
+    train_scores : list of float
+        Objective on the training data, as in ``train_score_``. An iteration of boosting computes
+        the value before it. The value after the latest iteration is therefore not included.
+    validation_scores : list of float
+        Scores of the validation sequences, as in ``validation_score_``. Empty without them.
+    evals_result : dict of dict of list of float
+        Scores of the sets in ``eval_set``, as in ``evals_result_``.
+    learning_rate : float
+        Learning rate of the following iterations of boosting. Callbacks may set it.
+
+    See Also
+    --------
+    treecrf.TreeCRF.fit : Takes callbacks.
 
     Examples
     --------
     >>> from treecrf import TreeCRF
     >>> def show(info):
-    ...     print(info.estimator, info.n_iter, "of", info.max_iter, round(info.train_scores[-1], 2))
+    ...     score = round(info.train_scores[-1], 2)
+    ...     print(info.estimator, info.n_iter, "of", info.max_iter, score)
     >>> X, y = ["banana", "cabana"], ["cvcvcv", "cvcvcv"]
     >>> crf = TreeCRF(max_iter=3, l2_regularization=1.0).fit(X, y, callbacks=[show])
     TreeCRF 1 of 3 -0.69
