@@ -71,7 +71,7 @@ def read_conll(
     OSError
         If the file cannot be read.
     ValueError
-        The message names the file and the line.
+        In one of these cases. The message names the file and the line.
 
         - A line does not have as many columns as the first line or as ``names``.
         - Spaces and tabs divide a line differently than tabs alone.
@@ -351,7 +351,7 @@ def read_conllu(
     OSError
         If the file cannot be read.
     ValueError
-        The message names the file and the line.
+        In one of these cases. The message names the file and the line.
 
         - A line does not have ten columns separated by tabs.
         - The words of a sentence are not numbered 1, 2, 3, and so on, for example because a blank

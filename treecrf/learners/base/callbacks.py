@@ -19,6 +19,9 @@ MAX_LEARNING_RATE = 1e6
 class IterationInfo:
     """State of training after an iteration, as callbacks receive it.
 
+    An iteration of boosting computes the objective before it. ``train_scores`` therefore does not
+    include the value after the latest iteration.
+
     Attributes
     ----------
     estimator : str
@@ -28,8 +31,7 @@ class IterationInfo:
     max_iter : int
         Number of iterations at which training ends.
     train_scores : list of float
-        Objective on the training data, as in ``train_score_``. An iteration of boosting computes
-        the value before it. The value after the latest iteration is therefore not included.
+        Objective on the training data, as in ``train_score_``.
     validation_scores : list of float
         Scores of the validation sequences, as in ``validation_score_``. Empty without them.
     evals_result : dict of dict of list of float
