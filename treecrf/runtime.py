@@ -193,10 +193,16 @@ class Labeler:
         ----------
         X : list of sequences, or one long table
             Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
-        allowed, known : optional
-            Possible labels and known labels, as in `treecrf.TreeCRF.predict`.
-        lengths, groups : optional
-            Sequences of a long table, as in `treecrf.TreeCRF.predict`.
+        allowed : list of bool arrays of shape (n_positions, n_classes), or of lists, default=None
+            Labels that are possible at each position, as in `treecrf.TreeCRF.predict`.
+        known : list of lists of labels, default=None
+            Labels that are already known, with None at all other positions, as in
+            `treecrf.TreeCRF.predict`.
+        lengths : array-like of int of shape (n_sequences,), default=None
+            Number of positions of each sequence, if X is a long table.
+        groups : array-like of shape (n_positions,) or str, default=None
+            Sequence of each position, if X is a long table, or the name of the data frame column
+            that holds it.
 
         Returns
         -------
@@ -238,10 +244,16 @@ class Labeler:
         ----------
         X : list of sequences, or one long table
             Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
-        allowed, known : optional
-            Possible labels and known labels, as in `treecrf.TreeCRF.predict`.
-        lengths, groups : optional
-            Sequences of a long table, as in `treecrf.TreeCRF.predict`.
+        allowed : list of bool arrays of shape (n_positions, n_classes), or of lists, default=None
+            Labels that are possible at each position, as in `treecrf.TreeCRF.predict`.
+        known : list of lists of labels, default=None
+            Labels that are already known, with None at all other positions, as in
+            `treecrf.TreeCRF.predict`.
+        lengths : array-like of int of shape (n_sequences,), default=None
+            Number of positions of each sequence, if X is a long table.
+        groups : array-like of shape (n_positions,) or str, default=None
+            Sequence of each position, if X is a long table, or the name of the data frame column
+            that holds it.
 
         Returns
         -------
@@ -253,6 +265,16 @@ class Labeler:
         ------
         ValueError, TypeError, ModuleNotFoundError
             As in `predict`.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from treecrf import TreeCRF, runtime
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.treecrf"
+        >>> TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]).save(path)
+        >>> labeler = runtime.load(path)
+        >>> labeler.predict_proba(["ab"])[0].shape
+        (2, 2)
         """
         return self._fitted.predict_proba(_listed(X), allowed, known, None, lengths, groups)
 
@@ -274,10 +296,16 @@ class Labeler:
             Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
         n_best : int, default=1
             Number of label sequences to return for each sequence.
-        allowed, known : optional
-            Possible labels and known labels, as in `treecrf.TreeCRF.predict`.
-        lengths, groups : optional
-            Sequences of a long table, as in `treecrf.TreeCRF.predict`.
+        allowed : list of bool arrays of shape (n_positions, n_classes), or of lists, default=None
+            Labels that are possible at each position, as in `treecrf.TreeCRF.predict`.
+        known : list of lists of labels, default=None
+            Labels that are already known, with None at all other positions, as in
+            `treecrf.TreeCRF.predict`.
+        lengths : array-like of int of shape (n_sequences,), default=None
+            Number of positions of each sequence, if X is a long table.
+        groups : array-like of shape (n_positions,) or str, default=None
+            Sequence of each position, if X is a long table, or the name of the data frame column
+            that holds it.
 
         Returns
         -------
@@ -292,6 +320,17 @@ class Labeler:
         ------
         ValueError, TypeError, ModuleNotFoundError
             As in `predict`. ValueError also if ``n_best`` is not a positive integer.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from treecrf import TreeCRF, runtime
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.treecrf"
+        >>> TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]).save(path)
+        >>> labeler = runtime.load(path)
+        >>> labels, log_probabilities = labeler.decode(["ab"], n_best=2)
+        >>> [sequence.tolist() for sequence in labels[0]]
+        [['x', 'y'], ['x', 'x']]
         """
         return self._fitted.decode(_listed(X), n_best, allowed, known, None, lengths, groups)
 
@@ -313,6 +352,17 @@ class Labeler:
         ------
         ValueError
             If ``lag`` is not a nonnegative integer, or the model needs whole sequences.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from treecrf import TreeCRF, runtime
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.treecrf"
+        >>> TreeCRF(max_iter=5).fit(["abab", "ba"], ["xyxy", "yx"]).save(path)
+        >>> labeler = runtime.load(path)
+        >>> stream = labeler.stream()
+        >>> [labeler.classes_[stream.push(symbol).argmax()].item() for symbol in "ab"]
+        ['x', 'y']
         """
         from treecrf.learners.base.stream import Stream
 

@@ -53,6 +53,15 @@ class SequenceScores(NamedTuple):
     See Also
     --------
     sequence_scores : Compute the scores.
+
+    Examples
+    --------
+    >>> from treecrf import LinearCRF
+    >>> from treecrf.inspection import sequence_scores
+    >>> crf = LinearCRF(window=1).fit(["banana", "cabana"], ["cvcvcv"] * 2)
+    >>> scores = sequence_scores(crf, ["nab"])[0]
+    >>> scores.state.shape, scores.transitions.shape
+    ((3, 2), (2, 2))
     """
 
     state: FloatArray
@@ -82,10 +91,14 @@ def sequence_scores(
         Any classifier of treecrf without a beam.
     X : list of sequences, or one long table
         Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
-    allowed, known, init_score : optional
-        Possible labels, known labels, and initial scores, as in `treecrf.TreeCRF.predict`. Labels
-        that are not allowed, or that the parameter ``transitions`` of the model forbids, have the
-        score minus infinity.
+    allowed : list of bool arrays of shape (n_positions, n_classes), or of lists, default=None
+        Labels that are possible at each position, as in `treecrf.TreeCRF.predict`. The others have
+        the score minus infinity, and so have labels that the parameter ``transitions`` forbids.
+    known : list of lists of labels, default=None
+        Labels that are already known, with None at all other positions, as in
+        `treecrf.TreeCRF.predict`.
+    init_score : list of array-like of shape (n_positions, n_classes), default=None
+        Scores that are added to those of the model, as in `treecrf.TreeCRF.predict`.
     lengths : array-like of int of shape (n_sequences,), default=None
         Number of positions of each sequence, if X is a long table.
     groups : array-like of shape (n_positions,) or str, default=None
@@ -201,10 +214,14 @@ def sequence_entropy(
         Any classifier of treecrf without a beam.
     X : list of sequences, or one long table
         Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
-    allowed, known, init_score : optional
-        Possible labels, known labels, and initial scores, as in `treecrf.TreeCRF.predict`. The
-        entropy is then that of the remaining label sequences, whose probabilities are conditional
-        on these labels.
+    allowed : list of bool arrays of shape (n_positions, n_classes), or of lists, default=None
+        Labels that are possible at each position, as in `treecrf.TreeCRF.predict`. The entropy is
+        then that of the remaining label sequences, given that one of them is true.
+    known : list of lists of labels, default=None
+        Labels that are already known, with None at all other positions, as in
+        `treecrf.TreeCRF.predict`.
+    init_score : list of array-like of shape (n_positions, n_classes), default=None
+        Scores that are added to those of the model, as in `treecrf.TreeCRF.predict`.
     lengths : array-like of int of shape (n_sequences,), default=None
         Number of positions of each sequence, if X is a long table.
     groups : array-like of shape (n_positions,) or str, default=None
@@ -277,8 +294,13 @@ def sequence_margin(
         Any classifier of treecrf. With a beam, only the label sequences that it keeps are compared.
     X : list of sequences, or one long table
         Sequences in the form of the training data, as in `treecrf.TreeCRF.predict`.
-    allowed, known, init_score : optional
-        Possible labels, known labels, and initial scores, as in `treecrf.TreeCRF.predict`.
+    allowed : list of bool arrays of shape (n_positions, n_classes), or of lists, default=None
+        Labels that are possible at each position, as in `treecrf.TreeCRF.predict`.
+    known : list of lists of labels, default=None
+        Labels that are already known, with None at all other positions, as in
+        `treecrf.TreeCRF.predict`.
+    init_score : list of array-like of shape (n_positions, n_classes), default=None
+        Scores that are added to those of the model, as in `treecrf.TreeCRF.predict`.
     lengths : array-like of int of shape (n_sequences,), default=None
         Number of positions of each sequence, if X is a long table.
     groups : array-like of shape (n_positions,) or str, default=None

@@ -52,6 +52,15 @@ class Contributions:
     --------
     contributions : Compute the contributions.
     Explanation : Contributions at one position.
+
+    Examples
+    --------
+    >>> from treecrf import LinearCRF
+    >>> from treecrf.inspection import contributions
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> found = contributions(LinearCRF(window=1).fit(X, y), X)
+    >>> found.labels.tolist(), found.values[0].shape, found.mean_absolute.shape
+    (['c', 'v'], (6, 2, 6), (2, 6))
     """
 
     base_values: np.ndarray

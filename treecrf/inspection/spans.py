@@ -54,6 +54,15 @@ class Span(NamedTuple):
     See Also
     --------
     find_spans : Find the spans in labels.
+
+    Examples
+    --------
+    >>> from treecrf import LinearCRF
+    >>> from treecrf.inspection import find_spans
+    >>> y = [["lo", "lo", "hi", "hi"], ["lo", "hi", "hi", "hi"]]
+    >>> crf = LinearCRF().fit(["aabb", "abbb"], y)
+    >>> [(span.label, span.start, span.end) for span in find_spans(crf, ["aab"])]
+    [('lo', 0, 2), ('hi', 2, 3)]
     """
 
     sequence: Any

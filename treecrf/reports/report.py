@@ -63,6 +63,14 @@ class Report:
     See Also
     --------
     report : Make a report.
+
+    Examples
+    --------
+    >>> from treecrf import TreeCRF, report
+    >>> X, y = ["banana", "panama", "cabana"], ["cvcvcv"] * 3
+    >>> page = report(TreeCRF(max_iter=5).fit(X, y), X, y)
+    >>> page.html.startswith("<!doctype html>")
+    True
     """
 
     html: str

@@ -115,6 +115,16 @@ class Stream:
         -------
         self : Stream
             The stream itself.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> stream = crf.stream()
+        >>> p = stream.push("n")
+        >>> stream.reset().n_pushed
+        0
         """
         self.n_pushed = 0
         # The latest rows: those that the scores of the next position depend on.
@@ -148,6 +158,15 @@ class Stream:
         ValueError, TypeError
             If the row does not match the training data, or no label sequence is allowed. The stream
             then remains unchanged.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> stream = crf.stream()
+        >>> crf.classes_.tolist(), stream.push("n").round(2).tolist()
+        (['c', 'v'], [0.83, 0.17])
         """
         row = copied_row(row)
         rows = [*self._rows, row]
@@ -176,6 +195,17 @@ class Stream:
         ------
         ValueError
             If ``transitions`` do not allow any label sequence. The stream then remains unchanged.
+
+        Examples
+        --------
+        >>> from treecrf import TreeCRF
+        >>> crf = TreeCRF(max_iter=5, l2_regularization=1.0)
+        >>> crf = crf.fit(["banana", "cabana"], ["cvcvcv", "cvcvcv"])
+        >>> stream = crf.stream(lag=2)
+        >>> [stream.push(symbol) for symbol in "na"]
+        [None, None]
+        >>> [probabilities.round(2).tolist() for probabilities in stream.finish()]
+        [[0.94, 0.06], [0.17, 0.83]]
         """
         scores = list(self._scores)
         # The last positions, whose windows extend beyond the end of the sequence.
