@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from itertools import pairwise, product
 from xml.etree import ElementTree
@@ -1143,6 +1144,16 @@ def test_many_labels_have_different_bars():
     best = np.sort(np.argsort(-changes, kind="stable")[:2])
     assert legend_of(ax) == found.labels[best].tolist()
     assert len(plot_partial_dependence(found).containers) == 8
+
+
+@pytest.mark.parametrize("n", [5, 20, 30])
+def test_names_below_bars_do_not_overlap(n):
+    tags = [[f"N{i:02}" for i in range(n)]]
+    model = TreeCRF(max_iter=1).fit(tags, [[f"label {i % 8}" for i in range(n)]])
+    ax = plot_partial_dependence(model, tags, 0)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
+    assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
 
 
 def test_labels_with_little_gain_are_others():

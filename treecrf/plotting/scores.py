@@ -185,7 +185,8 @@ def _draw_bars(ax: Any, result: Bunch, codes: list[int]) -> None:
 def _name_values(ax: Any, values: list) -> None:
     """Write the values of a category below their bars."""
     names = [name_text(value, MAX_CHARACTERS) for value in values]
-    is_crowded = max(map(len, names)) > 3 and len(names) > 8
+    width = ax.bbox.width / ax.figure.dpi / len(names)
+    is_crowded = text_inches(names) > 0.7 * width  # beside the legend, bars are narrower
     ax.set_xticks(range(len(names)), names, rotation=90 * is_crowded)
     ax.set_xlim(-0.6, len(names) - 0.4)
 
