@@ -44,8 +44,10 @@ toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
 # Copied code has neither prompts nor output.
-copybutton_prompt_text = r">>> |\.\.\. ?|\$ "
+# A prompt of dots ends with a blank or with the line; results may also begin with dots.
+copybutton_prompt_text = r">>> |\.\.\.(?: |$)|\$ "
 copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 
 # The inventories contain only the names that these pages link to, so building needs no network.
 intersphinx_mapping = {
