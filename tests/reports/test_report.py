@@ -13,7 +13,7 @@ from support.family import CORE, FAMILY, every
 
 from treecrf import HMMClassifier, LinearCRF, Report, TreeCRF, report
 from treecrf.cli import main
-from treecrf.inspection import explain
+from treecrf.inspection import explain, partial_dependence
 from treecrf.reports.page import json_for_html
 from treecrf.reports.scores import (
     DISTANCES,
@@ -416,6 +416,51 @@ def test_positions_that_a_window_does_not_reach():
     crf = TreeCRF(window=1, max_iter=3, early_stopping=False, min_samples_leaf=1).fit(X, y)
     assert [row["name"] for row in contents_of(report(crf, X, y))["effects"]] == ["x0[-1]"]
     assert contents_of(report(crf, [X[0][:1]], [y[0][:1]]))["effects"] == []
+
+
+def symbols_with_frequencies(n_symbols):
+    """Two sequences; symbol k is labeled by k % 12, and each one is rarer than the one before."""
+    names = [f"s{k:02}" for k in range(n_symbols)]
+    X = [[name for k, name in enumerate(names) for _ in range(n_symbols - k)]] * 2
+    y = [[f"label {int(name[1:]) % 12}" for name in X[0]]] * 2
+    return X, y
+
+
+def test_effects_of_a_category_are_those_of_its_most_frequent_values():
+    X, y = symbols_with_frequencies(25)
+    crf = TreeCRF(max_iter=3, early_stopping=False, min_samples_leaf=1).fit(X, y)
+    (effect,) = contents_of(report(crf, X, y, n_explained=0))["effects"]
+    assert not effect["is_number"] and effect["n_values"] == 25
+    assert effect["values"] == [f"s{k:02}" for k in range(20)]
+    assert effect["counts"] == [2 * (25 - k) for k in range(20)]
+    expected = partial_dependence(crf, X, 0, values=effect["values"]).average
+    changes = np.ptp(expected, axis=0)
+    assert len(effect["labels"]) == 10 and len(changes) == 12
+    left_out = np.setdiff1d(np.arange(12), effect["labels"])
+    assert changes[effect["labels"]].min() >= changes[left_out].max()
+    np.testing.assert_allclose(effect["average"], expected[:, effect["labels"]], atol=1e-4)
+
+
+def test_effects_of_a_boolean_have_two_values():
+    pandas = pytest.importorskip("pandas")
+    on = [True, True, False, True]
+    X = [pandas.DataFrame({"on": on})] * 4
+    y = [["a" if value else "b" for value in on]] * 4
+    crf = TreeCRF(max_iter=3, early_stopping=False, min_samples_leaf=1).fit(X, y)
+    (effect,) = contents_of(report(crf, X, y))["effects"]
+    assert (effect["values"], effect["counts"]) == (["True", "False"], [12, 4])
+    a = effect["labels"].index(0)
+    assert effect["average"][0][a] > effect["average"][1][a]
+
+
+def test_inputs_without_a_known_value_have_no_effects():
+    X, y = symbols_with_frequencies(4)
+    crf = TreeCRF(max_iter=3, early_stopping=False, min_samples_leaf=1).fit(X, y)
+    with pytest.warns(UserWarning, match="nothing in a sequence is known"):
+        assert contents_of(report(crf, [["new", "newer"]]))["effects"] == []
+    X = [np.array([[0.0], [1.0]])] * 4
+    crf = TreeCRF(max_iter=3, early_stopping=False, min_samples_leaf=1).fit(X, [["a", "b"]] * 4)
+    assert contents_of(report(crf, [np.full((2, 1), np.nan)]))["effects"] == []
 
 
 def test_many_labels_take_two_bytes_each():

@@ -1,5 +1,6 @@
 """Reports in a browser: no errors, keys that work, narrow and dark screens."""
 
+import re
 import shutil
 
 import numpy as np
@@ -43,6 +44,14 @@ def numbers():
     return X, y
 
 
+def many_words():
+    """A text of 25 different words, some of which are hostile, each rarer than the one before."""
+    words = ["<b>bold</b>", "</script>", " ", "a" * 60] + [f"word{k}" for k in range(21)]
+    text = [word for k, word in enumerate(words) for _ in range(25 - k)]
+    chunks = ["O", "B-NP", "I-NP", "B-<i>VP</i>"]
+    return text, [chunks[words.index(word) % 4] for word in text]
+
+
 @pytest.fixture(scope="module")
 def pages(numbers, tmp_path_factory):
     """Files of reports by name."""
@@ -52,9 +61,13 @@ def pages(numbers, tmp_path_factory):
     evil = ["<i>a</i>", "</script>", "b & c", "'\""] * 3
     tags = ["<b>x</b>", "O", "</script><script>document.title = 'broken'</script>"] * 4
     text = LinearCRF().fit([evil] * 3, [tags] * 3)
+    words, chunks = many_words()
+    forest = TreeCRF(max_iter=10, early_stopping=False, min_samples_leaf=1, transitions="bio")
+    forest.fit([words] * 2, [chunks] * 2)
     made = {
         "numbers": report(crf, X[8:], y[8:], other=linear, X_train=X[:8], title="Machines"),
         "unlabeled": report(crf, X[8:]),
+        "words": report(forest, [words], [chunks]),
         "hostile": report(text, [evil] * 2, [tags[::-1]] * 2, title="<b>Title</b>"),
     }
     folder = tmp_path_factory.mktemp("reports")
@@ -92,7 +105,7 @@ CHOSEN = "#sequences [aria-live]:not(h3) p"
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("name", ["numbers", "unlabeled", "hostile"])
+@pytest.mark.parametrize("name", ["numbers", "unlabeled", "words", "hostile"])
 def test_a_page_loads_and_fits(browser, pages, name, width, scheme):
     opened(browser, pages[name], width, scheme)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
@@ -185,7 +198,7 @@ def test_a_click_chooses_a_sequence(browser, pages):
     assert browser.get_log("browser") == []
 
 
-@pytest.mark.parametrize("name", ["numbers", "unlabeled", "hostile"])
+@pytest.mark.parametrize("name", ["numbers", "unlabeled", "words", "hostile"])
 def test_a_printed_page_is_white_and_whole(browser, pages, name):
     opened(browser, pages[name], width=700, scheme="dark")
     media = {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}
@@ -215,6 +228,74 @@ def test_a_printed_page_is_white_and_whole(browser, pages, name):
     browser.execute_script("window.dispatchEvent(new Event('afterprint'))")
     assert not browser.find_elements("css selector", ".printed")
     assert browser.get_log("browser") == []
+
+
+def test_effects_of_words_are_a_table(browser, pages):
+    opened(browser, pages["words"])
+    (effect,) = browser.execute_script("return data.effects")
+    labels = browser.execute_script("return labels")
+    assert not browser.find_elements("css selector", "#effects svg")
+    cells = browser.execute_script(
+        "return [...document.querySelectorAll('#effects tr')].map((row) =>"
+        "[...row.cells].map((cell) => cell.textContent))"
+    )
+    assert cells[0] == ["value", "positions", *labels]
+    assert len(cells) == 21
+    for row, value, count, average in zip(
+        cells[1:], effect["values"], effect["counts"], effect["average"], strict=True
+    ):
+        assert row[:2] == ["“ ”" if value == " " else value, str(count)]
+        np.testing.assert_allclose(np.array(row[2:], float), 100 * np.array(average), atol=0.51)
+    assert "The 20 most frequent values of 25; 5 are not shown." in text_of(browser, "#effects")
+    average = np.array(effect["average"])
+    column = np.ptp(average, axis=0).argmax()
+    sentence = browser.find_element("css selector", "#effects .effect p")
+    found = re.fullmatch(
+        "(.*) changes the most: from (.*) % for “(.*)” to (.*) % for “(.*)”.",
+        sentence.get_property("textContent"),
+    )
+    assert found[1].strip("“”") == labels[column]
+    for share, value, end in ((found[2], found[3], np.min), (found[4], found[5], np.max)):
+        assert average[effect["values"].index(value), column] == end(average[:, column])
+        assert share == f"{100 * end(average[:, column]):.1f}"
+
+
+def opacity_of_shade(browser, cell):
+    color = browser.execute_script("return getComputedStyle(arguments[0]).backgroundColor", cell)
+    return float(color.rstrip(")").split("/")[1]) if "/" in color else 0.0
+
+
+def test_cells_of_effects_are_shaded_by_their_probabilities(browser, pages):
+    opened(browser, pages["words"])
+    cells = browser.find_elements("css selector", "#effects td.cell")
+    shares = np.array([float(cell.text) for cell in cells])
+    shades = np.array([opacity_of_shade(browser, cell) for cell in cells])
+    np.testing.assert_allclose(shades, 0.6 * shares / 100, atol=0.011)
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_wide_tables_keep_their_first_column_in_sight(browser, pages, width):
+    opened(browser, pages["words"], width)
+    left = browser.execute_script(
+        "const box = document.querySelector('#effects .scroll'); box.scrollLeft = 1000;"
+        "const cell = box.querySelector('tbody td');"
+        "return [cell.getBoundingClientRect().left - box.getBoundingClientRect().left,"
+        "cell.offsetWidth / box.clientWidth]"
+    )
+    assert abs(left[0]) <= 1 and left[1] < 0.6
+
+
+def test_transitions_that_are_ruled_out_are_muted_dashes(browser, pages):
+    opened(browser, pages["words"])
+    table = browser.execute_script("return data.transitions.table")
+    labels = browser.execute_script("return labels")
+    dashes = browser.find_elements("css selector", "#model td.faint")
+    assert {cell.text for cell in dashes} == {"\N{EN DASH}"}
+    assert len(dashes) == sum(value is None for row in table for value in row)
+    row = labels.index("O")
+    assert table[row][labels.index("I-NP")] is None
+    assert dashes[0].get_attribute("title").endswith(": ruled out")
+    assert "A dash: the model rules this transition out." in text_of(browser, "#model")
 
 
 def test_hostile_texts_are_shown_as_they_are(browser, pages):

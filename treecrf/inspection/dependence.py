@@ -24,6 +24,7 @@ from treecrf.inputs.values import as_list
 from treecrf.inspection.fitted import (
     CheckedData,
     ReplacedSequences,
+    category_counts,
     check_model,
     column_values,
     feature_index,
@@ -274,15 +275,7 @@ def _checked_value(schema: InputSchema, j: int, name: str, value: Any) -> Any:
 
 def _most_frequent(sequences: Sequences, j: int, categories: np.ndarray, n_values: int) -> list:
     """Choose the most frequent values of a category, in sorted order."""
-    distinct, counts = np.unique(column_values(sequences, j), return_counts=True)
-    if sequences.form != "symbols":
-        # Categories are counted from 1; 0 stands for unknown ones.
-        known = distinct > 0
-        counts = counts[known]
-        distinct = categories[distinct[known].astype(np.intp) - 1]
-    in_training = np.isin(distinct, categories)
-    counts = counts[in_training]
-    distinct = distinct[in_training]
+    distinct, counts = category_counts(sequences, j, categories)
     by_frequency = np.argsort(-counts, kind="stable")
     return np.sort(distinct[by_frequency[:n_values]]).tolist()
 

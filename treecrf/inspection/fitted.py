@@ -303,3 +303,17 @@ def column_values(sequences: Sequences, j: int) -> np.ndarray:
             column = column.toarray()
         columns.append(column.ravel())
     return np.concatenate(columns)
+
+
+def category_counts(
+    sequences: Sequences, j: int, categories: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the categories of the training data that occur in a column, and how often."""
+    distinct, counts = np.unique(column_values(sequences, j), return_counts=True)
+    if sequences.form != "symbols":
+        # Categories are counted from 1; 0 stands for unknown ones.
+        known = distinct > 0
+        counts = counts[known]
+        distinct = categories[distinct[known].astype(np.intp) - 1]
+    in_training = np.isin(distinct, categories)
+    return distinct[in_training], counts[in_training]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from treecrf.inputs.schema import CATEGORY, NUMBER, InputSchema
 from treecrf.inputs.sequences import Sequences
 from treecrf.inspection import (
     gain_importance,
@@ -15,7 +16,7 @@ from treecrf.inspection import (
     strongest_weights,
     transition_scores,
 )
-from treecrf.inspection.fitted import has_trees
+from treecrf.inspection.fitted import category_counts, column_values, has_trees
 from treecrf.inspection.scores import mean_over_further_labels
 from treecrf.learners.base.classifier import SequenceClassifier
 from treecrf.learners.base.fitted import fitted_model
@@ -25,12 +26,15 @@ from treecrf.learners.linear.base import LinearSequenceClassifier
 N_FEATURES = 15
 N_WEIGHTS = 25
 MAX_LABELS = 30
-# Features whose effects are drawn, positions that they are averaged over, and values of each.
+# Features whose effects are shown, and positions that they are averaged over.
 N_EFFECTS = 4
 N_POSITIONS = 2000
+# Values of a number, which become lines, and of a category, which become rows of a table.
 N_VALUES = 40
-# Labels of the drawn effects: those that change the most.
-N_EFFECT_LABELS = 6
+N_CATEGORIES = 20
+# Labels of the effects, those that change the most: lines of a number, columns of a category.
+N_LINES = 6
+N_COLUMNS = 10
 # Fitted attributes that say how a model was trained, if it has them.
 FITTED = (
     "n_iter_",
@@ -126,7 +130,8 @@ def effects(
     """Return mean probabilities by the values of the most important features."""
     if gains is None:
         return []
-    sample = _sample(sequences)
+    schema = fitted_model(model).chain.schema
+    sample = _sample(sequences).for_model(schema)
     longest = int(np.diff(sample.offsets).max())
     order = np.argsort(-gains.importances.sum(axis=1), kind="stable")[:N_EFFECTS]
     found = []
@@ -134,27 +139,50 @@ def effects(
         if not gains.importances[j].any():
             break
         offset = int(gains.offsets[int(gains.importances[j].argmax())])
-        if abs(offset) < longest:
-            found.append(_effect(model, sample, j, offset))
+        counts = _value_counts(sample, schema, j)
+        if abs(offset) < longest and counts:
+            found.append(_effect(model, sample, j, offset, counts))
     return found
 
 
-def _effect(model: SequenceClassifier, sample: Sequences, j: int, offset: int) -> dict[str, Any]:
+def _value_counts(sequences: Sequences, schema: InputSchema, j: int) -> dict[Any, int]:
+    """Count the positions of each value of a feature, if it occurs in the training data."""
+    if schema.kinds[j] == CATEGORY:
+        values, counts = category_counts(sequences, j, schema.categories[j])
+    else:
+        column = column_values(sequences, j).astype(float)
+        values, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def _effect(
+    model: SequenceClassifier, sample: Sequences, j: int, offset: int, counts: dict[Any, int]
+) -> dict[str, Any]:
     """Return the mean probabilities of the labels that depend the most on a feature."""
-    result = partial_dependence(model, sample, j, offset, n_values=N_VALUES)
-    order = np.arange(len(result.grid_values))
-    if result.is_number:
-        order = np.argsort(result.grid_values, kind="stable")
+    is_number = bool(fitted_model(model).chain.schema.kinds[j] == NUMBER)
+    n_values, n_labels = (N_VALUES, N_LINES) if is_number else (N_CATEGORIES, N_COLUMNS)
+    result = partial_dependence(model, sample, j, offset, n_values=n_values)
+    values = result.grid_values.tolist()
+    if is_number:
+        order = np.argsort(values, kind="stable")
+        shown = {"values": [values[i] for i in order]}
+    else:
+        of_values = [counts.get(value, 0) for value in values]
+        order = np.argsort(np.negative(of_values), kind="stable")
+        shown = {
+            "values": [str(values[i]) for i in order],
+            "counts": [of_values[i] for i in order],
+            "n_values": max(len(counts), len(values)),
+        }
     changes = np.ptp(result.average, axis=0)
-    labels = np.sort(np.argsort(-changes, kind="stable")[:N_EFFECT_LABELS])
-    values = result.grid_values[order].tolist()
+    labels = np.sort(np.argsort(-changes, kind="stable")[:n_labels])
     return {
         "name": result.feature_name,
         "n": sample.n_positions,
-        "is_number": bool(result.is_number),
-        "values": values if result.is_number else [str(value) for value in values],
+        "is_number": is_number,
         "labels": labels.tolist(),
         "average": np.round(result.average[order][:, labels], 4).tolist(),
+        **shown,
     }
 
 

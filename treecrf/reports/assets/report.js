@@ -235,10 +235,12 @@ function showLabels() {
 
 const MAX_CONFUSED = 25;
 
-// A table with a column for each of some labels; many or long names stand upright.
-function labelMatrix(corner, codes, rows, name) {
-  const isUpright = codes.some((k) => labels[k].length > (codes.length > 4 ? 3 : 20));
-  const matrix = table([corner, ...codes.map((k) => make("span", { title: labels[k] }, labels[k]))], rows, { "aria-label": name });
+// A table with a column for each of some labels; many or long names stand upright. The first column
+// stays in sight.
+function labelMatrix(corner, names, rows, title) {
+  const isUpright = names.some((name) => name.length > (names.length > 4 ? 3 : 20));
+  const matrix = table([corner, ...names.map((name) => make("span", { title: name }, name))], rows, { "aria-label": title });
+  matrix.firstChild.classList.add("matrix");
   if (isUpright) matrix.firstChild.classList.add("upright");
   return matrix;
 }
@@ -258,7 +260,7 @@ function confusionTable(confusion) {
         confusion[k][j] ? whole(confusion[k][j]) : "");
     })];
   });
-  const matrix = labelMatrix("true ↓ predicted →", shown, rows, "Confusion of labels");
+  const matrix = labelMatrix("true ↓ predicted →", shown.map((k) => labels[k]), rows, "Confusion of labels");
   if (shown.length < labels.length) matrix.prepend(note(`The ${MAX_CONFUSED} labels with the most errors.`));
   return matrix;
 }
@@ -878,7 +880,7 @@ function weightTable(weights) {
 function transitionTable({ table: cells, backward }) {
   const largest = Math.max(...cells.flat().filter((value) => value !== null).map(Math.abs), 1e-9);
   const rows = cells.map((row, i) => [labels[i], ...row.map((value, j) => {
-    if (value === null) return make("td", { class: "cell" }, "never");
+    if (value === null) return make("td", { class: "cell faint", title: `${labels[i]}, ${labels[j]}: ruled out` }, "–");
     const shade = value < 0 ? "var(--wrong)" : "var(--accent)";
     const share = Math.round((60 * Math.abs(value)) / largest);
     return make("td", { class: "cell", title: `${labels[i]}, ${labels[j]}`,
@@ -886,9 +888,9 @@ function transitionTable({ table: cells, backward }) {
   })]);
   const place = backward ? "next" : "previous";
   return make("div", { class: labels.length > 5 ? "wide" : "" }, make("h3", {}, `Labels ${backward ? "before" : "after"} labels`),
-    labelMatrix(`${place} ↓ this →`, labels.map((_, k) => k), rows, "Scores of transitions"),
+    labelMatrix(`${place} ↓ this →`, labels, rows, "Scores of transitions"),
     note(`Mean score of the label in the column if the ${place} label is that of the row. Compare within a row: the higher, the more ` +
-      "probable. Blue raises a label, red lowers it; “never” was ruled out."));
+      "probable. Blue raises a label, red lowers it. A dash: the model rules this transition out."));
 }
 
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 4", "12 3"];
@@ -904,33 +906,52 @@ function apart(places) {
   return sorted;
 }
 
-function effectChart({ name, is_number: isNumber, values, labels: codes, average }) {
+function effectChart({ name, values, labels: codes, average }) {
   const n = values.length;
-  const low = isNumber ? values[0] : 0;
-  const range = isNumber ? Math.max(values[n - 1] - low, 1e-12) : 1;
-  const x = (i) => (isNumber ? (values[i] - low) / range : (i + 0.5) / n);
-  const short = (value) => (isNumber ? String(Number(value.toPrecision(3))) : String(value).slice(0, 8));
-  const every = isNumber ? Math.max(1, n - 1) : Math.ceil(n / 12);
-  const ticks = values.map((value, i) => [x(i), short(value)]).filter((_, i) => i % every === 0);
+  const range = Math.max(values[n - 1] - values[0], 1e-12);
+  const x = (value) => across((value - values[0]) / range);
+  const ticks = [...new Set([0, n - 1])].map((i) => [(values[i] - values[0]) / range, String(Number(values[i].toPrecision(3)))]);
   const chart = frame(`Effect of ${name}`, "mean probability", name, ticks);
-  const ends = [];
-  codes.forEach((k, column) => {
-    if (isNumber) {
-      const path = average.map((row, i) => `${i ? "L" : "M"}${across(x(i))} ${up(row[column])}`).join("");
-      chart.append(draw("path", { d: path, fill: "none", stroke: color(k), "stroke-width": 2, "stroke-dasharray": DASHES[column % DASHES.length] },
-        hint(labels[k])));
-      ends.push([up(average[n - 1][column]) + 4, KEYS[k]]);
-      return;
-    }
-    average.forEach((row, i) => {
-      const point = draw("g", {}, draw("circle", { cx: across(x(i)), cy: up(row[column]), r: 7, fill: color(k) }),
-        draw("text", { x: across(x(i)), y: up(row[column]) + 3, "text-anchor": "middle", class: "tiny", style: `fill: ${ink(k)}` }, KEYS[k]),
-        hint(`${short(values[i])}, ${labels[k]}: ${percent(row[column])}`));
-      chart.append(point);
-    });
+  const ends = codes.map((k, column) => {
+    const path = average.map((row, i) => `${i ? "L" : "M"}${x(values[i])} ${up(row[column])}`).join("");
+    chart.append(draw("path", { d: path, fill: "none", stroke: color(k), "stroke-width": 2, "stroke-dasharray": DASHES[column % DASHES.length] },
+      hint(labels[k])));
+    return [up(average[n - 1][column]) + 4, KEYS[k]];
   });
   for (const [y, key] of apart(ends)) chart.append(draw("text", { x: WIDTH - BOX.right + 4, y, class: "small" }, key));
   return make("div", { class: "figure" }, make("h3", {}, name), chart, legend(codes));
+}
+
+// A value within a table; a blank one is quoted.
+const shownValue = (value) => (value.trim() ? value : `“${value}”`);
+
+function effectSentence({ values, labels: codes, average }) {
+  const columns = codes.map((_, column) => average.map((row) => row[column]));
+  const changes = columns.map((column) => Math.max(...column) - Math.min(...column));
+  const [widest] = ranked(changes);
+  const order = ranked(columns[widest]);
+  const at = (i) => `${percent(columns[widest][i])} for “${values[i]}”`;
+  if (changes[widest] < 0.01) return "No label changes by more than one percentage point among these values.";
+  return `${quoted(codes[widest])} changes the most: from ${at(order[order.length - 1])} to ${at(order[0])}.`;
+}
+
+// Values of a category in rows, and labels in columns, with all other labels together.
+function effectTable(effect) {
+  const { name, values, counts, n_values: nValues, labels: codes, average } = effect;
+  const cell = (share, place, label) => make("td", { class: share < 0.005 ? "cell faint" : "cell", title: `${place}, ${label}: ${percent(share)}`,
+    style: `background: color-mix(in srgb, var(--accent) ${Math.round(60 * share)}%, transparent)` }, (100 * share).toFixed(0));
+  const rows = values.map((value, i) => {
+    const rest = codes.length < labels.length ? [cell(Math.max(0, 1 - sum(average[i])), shownValue(value), "other labels")] : [];
+    return [make("td", { title: value }, shownValue(value)), whole(counts[i]),
+      ...codes.map((k, column) => cell(average[i][column], shownValue(value), labels[k])), ...rest];
+  });
+  const headings = ["positions", ...codes.map((k) => labels[k])];
+  if (codes.length < labels.length) headings.push("other labels");
+  const matrix = labelMatrix("value", headings, rows, `Effect of ${name}`);
+  const left = nValues - values.length;
+  const extent = left ? `The ${counted(values.length, "most frequent value")} of ${whole(nValues)}; ${whole(left)} ${left === 1 ? "is" : "are"} not shown.`
+    : "All values, the most frequent first.";
+  return make("div", { class: "figure effect" }, make("h3", {}, name), say(effectSentence(effect)), matrix, note(extent));
 }
 
 function showModel() {
@@ -941,10 +962,14 @@ function showModel() {
   if (transitions) tables.push(transitionTable(transitions));
   if (tables.length) section("model", "Inside the model", make("div", { class: "columns" }, ...tables));
   if (effects.length) {
-    section("effects", "Effects of features", say("How the probabilities of the labels change with one input: the mean over " +
-      `${counted(effects[0].n, "position")} if this input had the same value at all of them. A flat line has no effect.`),
-      note("NAME[0] is the value at the position itself, NAME[-1] the one before it, NAME[+1] the one after it. The labels that change the most are shown."),
-      make("div", { class: "columns figures" }, ...effects.map(effectChart)));
+    const hasTables = effects.some((effect) => !effect.is_number);
+    section("effects", "Effects of features",
+      say("How the probabilities of the labels depend on one input: their means over " +
+        `${counted(effects[0].n, "position")} if this input had the same value at all of them.`),
+      note("NAME[0] is the value at the position itself, NAME[-1] the one before it, NAME[+1] the one after it. Only the labels " +
+        "whose probability changes the most are shown." + (hasTables ? " Tables show percentages; compare within a column. Values " +
+        "that do not occur in the training data are left out." : "")),
+      make("div", { class: "columns figures effects" }, ...effects.map((effect) => (effect.is_number ? effectChart(effect) : effectTable(effect)))));
   }
 }
 
