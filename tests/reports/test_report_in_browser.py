@@ -172,19 +172,40 @@ def test_sections_say_what_to_conclude(browser, pages):
     common = confusion.sum(axis=1)
     summary = text_of(browser, "#summary")
     assert f"The model labels {accuracy:.1f} % of the positions correctly." in summary
-    assert f"Always choosing {labels[common.argmax()]}, the most frequent label," in summary
-    assert f"would be correct at {100 * common.max() / n:.1f} %." in summary
+    assert f"Always predicting {labels[common.argmax()]}, the most frequent label," in summary
+    assert f"would reach {100 * common.max() / n:.1f} %." in summary
     errors = confusion - np.diag(np.diag(confusion))
     i, j = np.unravel_index(errors.argmax(), errors.shape)
-    worst = f"{labels[i]} taken for {labels[j]} ({errors[i, j]} of {common[i]} positions)"
+    worst = f"{labels[i]} predicted as {labels[j]} ({errors[i, j]} of {common[i]} positions)"
     assert worst in text_of(browser, "#labels")
+    scores = np.array(browser.execute_script("return data.evaluation.by_label.f1"))
+    best, worst = scores.argmax(), scores.argmin()
+    assert (
+        f"{labels[best]} has the highest F1 score ({100 * scores[best]:.1f} %), "
+        f"{labels[worst]} the lowest ({100 * scores[worst]:.1f} %)."
+    ) in text_of(browser, "#labels")
+    bins = browser.execute_script("return data.evaluation.calibration")
+    error = sum(bin["n"] * abs(bin["predicted"] - bin["observed"]) for bin in bins) / n
+    calibration = f"expected calibration error over the bins of the chart is {100 * error:.1f} "
+    assert calibration in text_of(browser, "#accuracy")
     difference = browser.execute_script("return data.comparison.differences[0].value")
     comparison = text_of(browser, "#comparison")
     assert f"{abs(100 * difference):.2f} percentage points" in comparison
-    assert ("higher" if difference > 0 else "lower") in comparison
+    assert f"{'higher' if difference > 0 else 'lower'} than that of TreeCRF." in comparison
     assert "No column differs clearly" in text_of(browser, "#drift")
     opened(browser, pages["unlabeled"])
     assert "There are no true labels" in text_of(browser, "#summary")
+
+
+def test_lists_read_as_sentences(browser, pages):
+    opened(browser, pages["numbers"])
+    for arguments, expected in {
+        '["a"]': "a",
+        '["a", "b"]': "a and b",
+        '["a", "b", "c"]': "a, b, and c",
+        '["a", "b", "c", "d"], 2': "a, b, and 2 more",
+    }.items():
+        assert browser.execute_script(f"return enumerated({arguments})") == expected
 
 
 def test_a_click_chooses_a_sequence(browser, pages):

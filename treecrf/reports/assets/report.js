@@ -45,6 +45,14 @@ const number = (value, digits = 3) => (value === null ? "–" : value.toFixed(di
 const signed = (value, digits = 2) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
 const say = (...texts) => make("p", {}, ...texts);
 const note = (...texts) => make("p", { class: "muted" }, ...texts);
+// "a", "a and b", or "a, b, and c"; with a limit, how many more there are.
+function enumerated(items, limit = items.length) {
+  const shown = items.slice(0, limit);
+  if (items.length > limit) shown.push(`${items.length - limit} more`);
+  if (shown.length < 3) return shown.join(" and ");
+  return `${shown.slice(0, -1).join(", ")}, and ${shown[shown.length - 1]}`;
+}
+
 const sum = (values) => values.reduce((a, b) => a + b, 0);
 // Indices in the order of their values, the greatest first.
 const ranked = (values) => values.map((_, k) => k).sort((a, b) => values[b] - values[a]);
@@ -100,9 +108,9 @@ const score = (name, value) => (AS_SHARE.has(name) ? percent(value) : number(val
 
 const SCORE_NAMES = { "whole sequences": "sequences without errors" };
 const MEANINGS = {
-  accuracy: "positions whose label is correct",
-  "macro F1": "mean of the F1 scores of all labels",
-  "log loss": `0 is perfect, ${Math.log(labels.length).toFixed(3)} is guessing`,
+  accuracy: "positions with the correct label",
+  "macro F1": "unweighted mean of the F1 scores of all labels",
+  "log loss": `0 is perfect, ${Math.log(labels.length).toFixed(3)} is uniform guessing`,
   "whole sequences": "sequences with every label correct",
 };
 const FEW_SEQUENCES = 10;
@@ -112,7 +120,7 @@ function scoreCards({ scores, changes }) {
     interval ? `95 % interval: ${score(name, interval[0])} to ${score(name, interval[1])}` : "", MEANINGS[name]));
   if (changes) {
     const [seen, found] = changes;
-    cards.push(card("changes of label", whole(found), `true labels: ${whole(seen)}`, "positions where a new label begins"));
+    cards.push(card("label changes", whole(found), `${whole(seen)} in the true labels`, "positions where a new label begins"));
   }
   return make("div", { class: "cards" }, ...cards);
 }
@@ -123,16 +131,15 @@ function showScores(evaluation, nSequences) {
   const [common] = ranked(frequencies);
   const baseline = frequencies[common] / sum(frequencies);
   const [{ value: accuracy }] = scores;
-  const verdict = accuracy > baseline ? "Always" : "The model is no better than that: always";
-  const intervals = nSequences === 1 ? "There are no intervals, since there is only one sequence."
-    : "The intervals show how much the scores depend on which sequences were drawn: they hold 95 % of the scores of 1,000 " +
-      "resamples of whole sequences." + (nSequences < FEW_SEQUENCES ? ` With only ${nSequences} sequences, they are rough.` : "");
+  const verdict = accuracy > baseline ? "Always" : "This is no better than a trivial model: always";
+  const intervals = nSequences === 1 ? "There are no confidence intervals, because there is only one sequence."
+    : "The 95 % confidence intervals are bootstrap intervals from 1,000 resamples of whole sequences." + (nSequences < FEW_SEQUENCES ? ` With only ${nSequences} sequences, they are rough.` : "");
   return [
-    say(`The model labels ${percent(accuracy)} of the positions correctly. ${verdict} choosing ${quoted(common)}, the most ` +
-      `frequent label, would be correct at ${percent(baseline)}.`),
+    say(`The model labels ${percent(accuracy)} of the positions correctly. ${verdict} predicting ${quoted(common)}, the most ` +
+      `frequent label, would reach ${percent(baseline)}.`),
     scoreCards(evaluation),
     note(intervals),
-    nUnknown ? note(`${counted(nUnknown, "position")} without a true label ${nUnknown === 1 ? "does" : "do"} not count.`) : null,
+    nUnknown ? note(`${counted(nUnknown, "position")} without a true label ${nUnknown === 1 ? "is" : "are"} not scored.`) : null,
   ];
 }
 
@@ -153,26 +160,26 @@ function certaintyRows() {
 function showCertainty(certainty) {
   const rows = certaintyRows();
   return [
-    say("There are no true labels, so this page shows what the model predicts and how certain it is, but not how often it is correct."),
-    make("div", { class: "cards" }, card("mean certainty", percent(certainty), "", "probability of the most probable label"),
-      card("uncertain positions", whole(rows[0].n), `${percent(rows[0].share)} of all`, "no label has a probability of 50 %")),
+    say("There are no true labels, so this report shows what the model predicts and how certain it is, but not how often it is correct."),
+    make("div", { class: "cards" }, card("mean certainty", percent(certainty), "", "mean probability of the most probable label"),
+      card("uncertain positions", whole(rows[0].n), `${percent(rows[0].share)} of all`, "no label reaches a probability of 50 %")),
     make("h3", {}, "Certainty of the labels"),
     barChart("Certainty of the labels", "probability of the most probable label", rows, "share of the positions"),
   ];
 }
 
 const FITTED_NAMES = {
-  n_iter_: "iterations of training",
-  window_: "positions before and after that the model sees",
-  constant_transitions_: "whether transitions are the same everywhere",
-  multi_strategy_: "form of the trees",
+  n_iter_: "number of training iterations",
+  window_: "how many positions before and after the model sees",
+  constant_transitions_: "whether the transition scores are the same at all positions",
+  multi_strategy_: "whether each label has its own trees",
   temperature_: "temperature that calibrates the probabilities",
-  n_features_in_: "columns of the input",
+  n_features_in_: "number of input columns",
 };
 
 function settingsTable({ parameters, learned }) {
-  const rows = [...Object.entries(parameters).map(([name, value]) => [name, value, "parameter, not the default"]),
-    ...Object.entries(learned).map(([name, value]) => [name, value, FITTED_NAMES[name] || "learned"])];
+  const rows = [...Object.entries(parameters).map(([name, value]) => [name, value, "parameter (not the default)"]),
+    ...Object.entries(learned).map(([name, value]) => [name, value, FITTED_NAMES[name] || "set during training"])];
   if (!rows.length) return null;
   return make("details", {}, make("summary", {}, "Settings of the model"), table(["name", "value", "meaning"], rows));
 }
@@ -181,9 +188,9 @@ function showSummary() {
   const { model, evaluation, sequences, certainty, training } = data;
   const nPositions = stored.offsets[sequences.length];
   section("summary", "Summary",
-    say(`A ${model.class} labels ${counted(nPositions, "position")} in ${counted(sequences.length, "sequence")}, with ` +
-      `${counted(labels.length, "different label")}.`,
-    training ? ` The training data hold ${counted(training.n_positions, "position")} in ${counted(training.n_sequences, "sequence")}.` : ""),
+    say(`${model.class}, a model with ${counted(labels.length, "label")}, was applied to ${counted(nPositions, "position")} in ` +
+      `${counted(sequences.length, "sequence")}.`,
+    training ? ` The training data have ${counted(training.n_positions, "position")} in ${counted(training.n_sequences, "sequence")}.` : ""),
     ...(evaluation ? showScores(evaluation, sequences.length) : showCertainty(certainty)),
     settingsTable(model));
 }
@@ -191,9 +198,9 @@ function showSummary() {
 function confusionSentence(confusion) {
   const pairs = confusion.flatMap((row, k) => row.map((n, j) => [n, k, j])).filter(([n, k, j]) => n && k !== j);
   const worst = pairs.sort(([a], [b]) => b - a).slice(0, 3);
-  if (!worst.length) return "No label is taken for another.";
+  if (!worst.length) return "No label is confused with another.";
   return `Most frequent errors: ${worst.map(([n, k, j]) =>
-    `${quoted(k)} taken for ${quoted(j)} (${whole(n)} of ${counted(sum(confusion[k]), "position")})`).join("; ")}.`;
+    `${quoted(k)} predicted as ${quoted(j)} (${whole(n)} of ${counted(sum(confusion[k]), "position")})`).join("; ")}.`;
 }
 
 function labelSentence({ confusion, by_label: scores }) {
@@ -201,12 +208,11 @@ function labelSentence({ confusion, by_label: scores }) {
   const present = labels.map((_, k) => k).filter((k) => totals[k]);
   const order = present.sort((a, b) => (scores.f1[a] || 0) - (scores.f1[b] || 0));
   const never = order.filter((k) => confusion.every((row) => !row[k]));
-  const name = (k) => `${quoted(k)} (F1 ${percent(scores.f1[k])})`;
+  const score = (k) => `(${percent(scores.f1[k])})`;
+  const [worst, best] = [order[0], order[order.length - 1]];
   const parts = [];
-  if (order.length > 1) parts.push(`Best: ${name(order[order.length - 1])}. Worst: ${name(order[0])}.`);
-  if (never.length) {
-    parts.push(`Never predicted: ${never.slice(0, 5).map(quoted).join(", ")}${never.length > 5 ? ` and ${never.length - 5} more` : ""}.`);
-  }
+  if (order.length > 1) parts.push(`${quoted(best)} has the highest F1 score ${score(best)}, ${quoted(worst)} the lowest ${score(worst)}.`);
+  if (never.length) parts.push(`Never predicted: ${enumerated(never.map(quoted), 5)}.`);
   return parts.join(" ");
 }
 
@@ -216,7 +222,7 @@ function showLabels() {
     const total = sum(frequencies);
     const [common] = ranked(frequencies);
     section("labels", "Predicted labels",
-      say(`The most frequent predicted label is ${quoted(common)}. Compare the shares with what you expect.`),
+      say(`The model predicts ${quoted(common)} most often. Check whether the shares of the labels are plausible.`),
       table(["label", "positions", "share"], labels.map((name, k) => [name, whole(frequencies[k]), percent(frequencies[k] / total)])));
     return;
   }
@@ -226,11 +232,11 @@ function showLabels() {
   section("labels", "Labels", say(labelSentence(evaluation)), make("div", { class: "columns" },
     make("div", {}, make("h3", {}, "Scores of each label"),
       table(["label", "positions", "precision", "recall", "F1"], rows),
-      note("Precision: of the positions with this predicted label, how many are correct. Recall: of the positions with this true " +
-        "label, how many are found. F1: the harmonic mean of the two. A dash: nothing to divide by.")),
+      note("Precision: how many of the positions with this predicted label are correct. Recall: how many of the positions with this " +
+        "true label are found. F1: the harmonic mean of precision and recall. A dash: the score is undefined, because there are no such positions.")),
     make("div", { class: labels.length > 5 ? "wide" : "" }, make("h3", {}, "Confusion"), say(confusionSentence(confusion)), confusionTable(confusion),
-      note("Number of positions with the true label of the row and the predicted label of the column. Correct ones are blue, errors " +
-        "red; the darker, the larger the share of the row."))));
+      note("Number of positions with the true label in the row and the predicted label in the column. Correct predictions are blue, " +
+        "errors red; the stronger the color, the larger the share of the row."))));
 }
 
 const MAX_CONFUSED = 25;
@@ -261,7 +267,7 @@ function confusionTable(confusion) {
     })];
   });
   const matrix = labelMatrix("true ↓ predicted →", shown.map((k) => labels[k]), rows, "Confusion of labels");
-  if (shown.length < labels.length) matrix.prepend(note(`The ${MAX_CONFUSED} labels with the most errors.`));
+  if (shown.length < labels.length) matrix.prepend(note(`Only the ${MAX_CONFUSED} labels with the most errors are shown.`));
   return matrix;
 }
 
@@ -290,7 +296,7 @@ function frame(title, yLabel, xLabel, xTicks) {
 const hint = (text) => draw("title", {}, text);
 
 function calibrationChart(bins) {
-  const chart = frame("Calibration", "correct positions", "probability of the predicted label", [0, 0.5, 1].map((x) => [x, `${100 * x} %`]));
+  const chart = frame("Calibration", "correct positions", "probability of the most probable label", [0, 0.5, 1].map((x) => [x, `${100 * x} %`]));
   chart.append(draw("line", { class: "axis", x1: across(0), y1: up(0), x2: across(1), y2: up(1), "stroke-dasharray": "4 4" }));
   const largest = Math.max(...bins.map((bin) => bin.n));
   const path = bins.map((bin, i) => `${i ? "L" : "M"}${across(bin.predicted)} ${up(bin.observed)}`).join("");
@@ -325,10 +331,10 @@ function calibrationSentence(bins) {
   const mean = (name) => sum(bins.map((bin) => bin.n * bin[name])) / n;
   const [claimed, observed] = [mean("predicted"), mean("observed")];
   const off = sum(bins.map((bin) => bin.n * Math.abs(bin.predicted - bin.observed))) / n;
-  const verdict = claimed - observed > 0.05 ? "The model is too certain." : claimed - observed > 0.02 ? "The model is a little too certain." : observed - claimed > 0.02
-    ? "The model is less certain than it could be." : "On average, the probabilities are about right.";
-  return `The most probable label has a probability of ${percent(claimed)} on average and is correct at ${percent(observed)} of ` +
-    `the positions. ${verdict} Within the bins of the chart, the two differ by ${(100 * off).toFixed(1)} percentage points on average.`;
+  const verdict = claimed - observed > 0.05 ? "the model is overconfident" : claimed - observed > 0.02 ? "the model is slightly overconfident"
+    : observed - claimed > 0.02 ? "the model is underconfident" : "overall, the model is neither over- nor underconfident";
+  return `On average, the most probable label has a probability of ${percent(claimed)} and is correct at ${percent(observed)} of the ` +
+    `positions: ${verdict}. The expected calibration error over the bins of the chart is ${(100 * off).toFixed(1)} percentage points.`;
 }
 
 // Shares of fewer positions are not worth a sentence.
@@ -338,16 +344,16 @@ function lengthSentence(rows) {
   const reliable = rows.filter((row) => row.n >= FEW_POSITIONS);
   if (reliable.length < 2) return "";
   const order = ranked(reliable.map((row) => row.accuracy));
-  const about = (row) => `${percent(row.accuracy)} in segments of ${row.name} position${row.name === "1" ? "" : "s"}`;
-  return `Best: ${about(reliable[order[0]])}. Worst: ${about(reliable[order[order.length - 1]])}.`;
+  const about = (row) => `in segments of ${row.name} position${row.name === "1" ? "" : "s"} (${percent(row.accuracy)})`;
+  return `Accuracy is highest ${about(reliable[order[0]])} and lowest ${about(reliable[order[order.length - 1]])}.`;
 }
 
 function boundarySentence(rows) {
   if (rows.length < 2) return "";
   const [near, ...farther] = rows;
   const far = sum(farther.map((row) => row.n * row.accuracy)) / sum(farther.map((row) => row.n));
-  return `${percent(near.accuracy)} right next to a change, ${percent(far)} farther away: ` +
-    (near.accuracy < far - 0.05 ? "many errors are boundaries that are off by a little." : "errors are not concentrated at the boundaries.");
+  return `Accuracy is ${percent(near.accuracy)} right next to a label change and ${percent(far)} farther away: ` +
+    (near.accuracy < far - 0.05 ? "many errors are slightly misplaced boundaries." : "errors are not concentrated at boundaries.");
 }
 
 function showAccuracy() {
@@ -357,17 +363,17 @@ function showAccuracy() {
     sentence ? say(sentence) : null, drawing, ...notes.map((text) => note(text)));
   const { calibration, by_length: byLength, by_distance: byDistance } = evaluation;
   const charts = [chart("Calibration", calibrationSentence(calibration), calibrationChart(calibration),
-    "On the dashed line, a label with a probability of 80 % is correct in 80 % of the cases; below it, the model is too certain. " +
-    "Each dot is a range of probabilities; the larger, the more positions.")];
+    "On the dashed line, labels with a probability of 80 % are correct 80 % of the time; below it, the model is overconfident. " +
+    "Each dot is a bin of probabilities; larger dots stand for more positions.")];
   if (byLength.length) {
-    charts.push(chart("By length of the true segment", lengthSentence(byLength),
+    charts.push(chart("Accuracy by length of the true segment", lengthSentence(byLength),
       barChart("Accuracy by segment length", "positions in the segment", byLength),
-      "A segment is a run of positions with the same true label; n is the number of positions in such segments."));
+      "A segment is a run of positions with the same true label; n is the number of positions in segments of this length."));
   }
   if (byDistance.length) {
-    charts.push(chart("Near changes of the true label", boundarySentence(byDistance),
+    charts.push(chart("Accuracy near changes of the true label", boundarySentence(byDistance),
       barChart("Accuracy by distance", "distance from the nearest change, in positions", byDistance),
-      "A distance of 1 is the last position before a change or the first one after it. Sequences without a change count as far away."));
+      "The last position before a change and the first one after it have distance 1. In sequences without a change, all positions count as farthest away."));
   }
   section("accuracy", "Where the model is right", make("div", { class: "columns figures" }, ...charts));
 }
@@ -546,14 +552,14 @@ const isExplained = Object.keys(data.explanations || {}).length > 0;
 function explanationOf(row) {
   const found = data.explanations && data.explanations[row];
   if (!found) {
-    if (data.explanations && !isExplained) return note("This page was made without contributions.");
+    if (data.explanations && !isExplained) return note("This report was made without contributions.");
     return make("div", {}, note(data.explanations
-      ? "This position has no contributions. They are stored for the " +
+      ? "There are no contributions for this position, only for the " +
         `${counted(Object.keys(data.explanations).length, "position")} where the model is ${truth ? "most wrong" : "least certain"}: press W.`
-      : "The scores of this model are not sums over features."));
+      : "There are no contributions, because the scores of this model are not sums over features."));
   }
   const [a, b] = found.labels;
-  const items = [["before any input", found.base], ...found.items];
+  const items = [["base value", found.base], ...found.items];
   if (Math.abs(found.others) > 1e-4) items.push(["all other inputs", found.others]);
   const largest = Math.max(...items.map(([, value]) => Math.abs(value)), 1e-9);
   const rows = items.map(([name, value]) => {
@@ -565,8 +571,8 @@ function explanationOf(row) {
   rows.push([make("td", { class: "name" }, make("b", {}, "sum")), make("td", {}), make("b", {}, signed(total))]);
   return make("div", { class: "bars" }, make("h3", {}, `Why ${quoted(a)} rather than ${quoted(b)}`),
     table(["input", "", "contribution"], rows),
-    note(`Positive contributions (bars to the right) speak for ${quoted(a)}, negative ones for ${quoted(b)}. The sum is the difference ` +
-      "of the scores of the two labels here. [0] is the position itself, [-1] the one before it, [+1] the one after it."));
+    note(`Positive contributions (bars to the right) favor ${quoted(a)}, negative ones ${quoted(b)}. Their sum is the difference between ` +
+      "the scores of the two labels at this position. [0] is the position itself, [-1] the one before it, [+1] the one after it."));
 }
 
 function choose(sequence, position) {
@@ -656,22 +662,22 @@ const STEPS = {
 };
 
 function pictureMeaning() {
-  const names = strips.map(([name]) => (name.includes(" by ") ? `labels ${name}` : `${name} labels`));
-  return `The height of each color is the probability of that label. Strips below it: ${names.join(", ")}.` +
-    (truth ? " Red marks: errors." : "") + " Positions count from 0.";
+  const names = strips.map(([name]) => (name.includes(" by ") ? `the labels ${name}` : `the ${name} labels`));
+  return `The height of each color is the probability of its label. The strips below show ${enumerated(names)}.` +
+    (truth ? " Red marks are errors." : "") + " Positions are numbered from 0.";
 }
 
 function sequencesSentence() {
-  if (!truth) return `${counted(sequences.length, "sequence")}; look at the first ones to see where the model needs help.`;
+  if (!truth) return "The first sequences show where the model may need more training data.";
   const known = sequences.filter(({ nKnown }) => nKnown);
   const flawless = known.filter(({ wrong }) => !wrong).length;
   const errors = known.map(({ wrong }) => wrong).sort((a, b) => b - a);
   const tenth = Math.ceil(known.length / 10);
   const total = sum(errors);
-  const found = flawless ? `${whole(flawless)} of ${counted(known.length, "sequence")} ${flawless === 1 ? "is" : "are"} free of errors.`
-    : "No sequence is free of errors.";
+  const found = flawless ? `${whole(flawless)} of ${counted(known.length, "sequence")} ${flawless === 1 ? "has" : "have"} no errors.`
+    : "All sequences have errors.";
   if (!total || known.length < 2) return found;
-  return `${found} The ${tenth === 1 ? "sequence" : `${whole(tenth)} sequences`} with the most errors ${tenth === 1 ? "holds" : "hold"} ` +
+  return `${found} The ${tenth === 1 ? "sequence" : `${whole(tenth)} sequences`} with the most errors ${tenth === 1 ? "accounts" : "account"} for ` +
     `${percent(sum(errors.slice(0, tenth)) / total)} of all ${counted(total, "error")}.`;
 }
 
@@ -684,18 +690,18 @@ function showSequences() {
   }
   const tool = (name, key) => make("button", { class: "tool", type: "button", onclick: STEPS[key] }, name);
   const present = labels.map((_, k) => k).filter((k) => data.predicted[k] || (truth && truth.includes(k)));
-  const keys = "Keys, after a click on the timeline: ← and → step through positions, ↑ and ↓ through sequences, + and − zoom" +
-    (truth ? ", N and P go to the next and the previous error" : "") +
-    (isExplained ? `, W goes to the next of the positions where the model is ${truth ? "most wrong" : "least certain"}.` : ".");
+  const keys = "Click on the timeline to use the keys: ← and → move between positions, ↑ and ↓ between sequences, + and − zoom" +
+    (truth ? ", N and P jump to the next and the previous error" : "") +
+    (isExplained ? `, and W jumps to the next of the positions where the model is ${truth ? "most wrong" : "least certain"}.` : ".");
   const main = make("div", {}, heading, make("div", { class: "screen" }, legend(present)), canvas,
     make("div", { class: "tools" }, tool("◀", "ArrowLeft"), tool("▶", "ArrowRight"), tool("zoom in", "+"), tool("zoom out", "-"),
-      truth ? tool("next error", "n") : null, isExplained ? tool(truth ? "next of the worst positions" : "next of the least certain positions", "w") : null),
+      truth ? tool("next error", "n") : null, isExplained ? tool(truth ? "next of the worst positions" : "next uncertain position", "w") : null),
     make("p", { class: "muted screen" }, pictureMeaning()), make("p", { class: "muted screen" }, keys), text, details);
   section("sequences", "Sequences",
     say(sequencesSentence()),
-    note(truth ? "The worst sequences come first: those with the greatest mean log loss, where the true labels have the smallest probabilities."
-      : "The sequences where the model is least certain come first.",
-    many ? ` The first ${whole(MAX_LISTED)} are listed; the keys ↑ and ↓ reach all.` : ""),
+    note(truth ? "Sequences are sorted by their mean log loss, the worst first."
+      : "Sequences are sorted by the certainty of the model, the least certain first.",
+    many ? ` The first ${whole(MAX_LISTED)} are listed; the keys ↑ and ↓ also reach the others.` : ""),
     make("div", { class: "browser" }, list, main));
   canvas.addEventListener("click", (event) => {
     const [start, end] = visible();
@@ -827,7 +833,7 @@ function printedSequences() {
   const used = labels.map((_, k) => k).filter((k) => data.predicted[k] || (truth && truth.includes(k)));
   const worst = sequences.slice(0, N_PRINTED);
   const block = make("div", { class: "printed" }, note(pictureMeaning()), printedLegend(used), ...worst.map(printedSequence));
-  if (worst.length < sequences.length) block.append(note(`The first ${worst.length} of ${counted(sequences.length, "sequence")}.`));
+  if (worst.length < sequences.length) block.append(note(`Only the first ${worst.length} of ${counted(sequences.length, "sequence")} are printed.`));
   return block;
 }
 
@@ -853,7 +859,7 @@ function shaded(value, largest) {
 
 function importanceSentence(features, gains) {
   const totals = gains.map(sum);
-  return `The model relies most on ${features.slice(0, 3).map((name, i) => `${name} (${(100 * totals[i]).toFixed(1)} %)`).join(", ")}.`;
+  return `The model relies most on ${enumerated(features.slice(0, 3).map((name, i) => `${name} (${percent(totals[i])})`))}.`;
 }
 
 function importanceTable({ features, offsets, gains, labels_before: before, has_linear_start: hasStart }) {
@@ -863,17 +869,17 @@ function importanceTable({ features, offsets, gains, labels_before: before, has_
   const headings = offsets.map((offset) => (offset > 0 ? `+${offset}` : String(offset)));
   return make("div", {}, make("h3", {}, "Importance of features by offset"),
     say(importanceSentence(features, gains)), table(["feature", ...headings], rows),
-    note("How much the splits on each input improved training, in percent of all inputs together. Column 0 is the position itself, " +
+    note("Share of the total gain of all splits on inputs, in percent. Column 0 is the position itself, " +
       "−1 the position before it, +1 the one after it. ",
-    before > 0 ? `Splits on the previous labels gained ${before.toFixed(2)} times as much as all inputs together.` : "",
-    hasStart ? " The linear model that the trees start from is left out." : ""));
+    before > 0 ? `The total gain of splits on previous labels is ${before.toFixed(2)} times that of all inputs.` : "",
+    hasStart ? " The linear model that the trees start from is not included." : ""));
 }
 
 function weightTable(weights) {
   return make("div", {}, make("h3", {}, "Strongest weights"),
     table(["attribute", "label", "weight"], weights.map(([label, name, value]) => [
       make("td", { class: "name", title: name }, name), label, signed(value)])),
-    note("What an attribute adds to the score of a label where it is present. Positive weights make the label more probable. [0] is the " +
+    note("A weight is added to the score of the label where the attribute is present; positive weights make the label more probable. [0] is the " +
       "position itself, [-1] the one before it, [+1] the one after it."));
 }
 
@@ -887,10 +893,10 @@ function transitionTable({ table: cells, backward }) {
       style: `background: color-mix(in srgb, ${shade} ${share}%, transparent)` }, value.toFixed(1));
   })]);
   const place = backward ? "next" : "previous";
-  return make("div", { class: labels.length > 5 ? "wide" : "" }, make("h3", {}, `Labels ${backward ? "before" : "after"} labels`),
-    labelMatrix(`${place} ↓ this →`, labels, rows, "Scores of transitions"),
-    note(`Mean score of the label in the column if the ${place} label is that of the row. Compare within a row: the higher, the more ` +
-      "probable. Blue raises a label, red lowers it. A dash: the model rules this transition out."));
+  return make("div", { class: labels.length > 5 ? "wide" : "" }, make("h3", {}, "Transition scores"),
+    labelMatrix(`${place} ↓ this →`, labels, rows, "Transition scores"),
+    note(`Mean score of the label in the column when the ${place} label is the one in the row. Compare scores within a row: the ` +
+      "higher, the more probable. Positive scores are blue, negative ones red. A dash: the model rules this transition out."));
 }
 
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 4", "12 3"];
@@ -964,8 +970,8 @@ function showModel() {
   if (effects.length) {
     const hasTables = effects.some((effect) => !effect.is_number);
     section("effects", "Effects of features",
-      say("How the probabilities of the labels depend on one input: their means over " +
-        `${counted(effects[0].n, "position")} if this input had the same value at all of them.`),
+      say(`Partial dependence: the mean probabilities of the labels over ${counted(effects[0].n, "position")} if one input had the same ` +
+        "value at all of them."),
       note("NAME[0] is the value at the position itself, NAME[-1] the one before it, NAME[+1] the one after it. Only the labels " +
         "whose probability changes the most are shown." + (hasTables ? " Tables show percentages; compare within a column. Values " +
         "that do not occur in the training data are left out." : "")),
@@ -991,16 +997,16 @@ function showComparison() {
   const changed = changes.map(([index, gain]) => [make("td", {},
     make("button", { class: "tool", type: "button", onclick: go(index) }, nameOf(index))), whole(stored.offsets[index + 1] - stored.offsets[index]),
     `${gain < 0 ? "−" : "+"}${whole(Math.abs(gain))}`]);
-  section("comparison", `${secondName} against ${firstName}`, say(comparisonSentence(differences[0])), make("div", { class: "columns" },
+  section("comparison", `${secondName} compared with ${firstName}`, say(comparisonSentence(differences[0])), make("div", { class: "columns" },
     make("div", { class: "wide" }, make("h3", {}, "Scores"), table(["score", firstName, secondName, "difference", "95 % interval"], rows),
-      note(`The difference is that of ${secondName} from ${firstName}, in percentage points where the scores are shares. Its interval ` +
-        "comes from the same resamples of sequences; one without 0 is hardly due to chance. Of log loss, less is better."),
+      note(`Differences are ${secondName} minus ${firstName}, in percentage points except for log loss, where lower is better. Their ` +
+        "bootstrap intervals use the same resamples of sequences for both models. If an interval excludes 0, chance alone hardly explains the difference."),
       note(`Only ${firstName} is correct at ${counted(onlyFirst, "position")}, only ${secondName} at ${whole(onlySecond)}. ` +
-        `McNemar's test asks whether the two are equally frequent: p ${mcnemar.pvalue < 0.001 ? "< 0.001" : `= ${mcnemar.pvalue.toFixed(3)}`}. ` +
-        "It takes the positions of a sequence for independent, so that its p is too small; trust the intervals.")),
+        `McNemar's test of equal accuracy: p ${mcnemar.pvalue < 0.001 ? "< 0.001" : `= ${mcnemar.pvalue.toFixed(3)}`}. The test treats all ` +
+        "positions as independent. Those of a sequence are not, so p tends to be too small; rely on the intervals instead.")),
     make("div", {}, make("h3", {}, "Sequences that differ the most"),
-      changed.length ? table(["sequence", "positions", "more correct positions"], changed) : note("None."),
-      changed.length ? note(`How many more positions ${secondName} labels correctly; negative: how many fewer. Click to see the sequence.`) : null)));
+      changed.length ? table(["sequence", "positions", "change in correct positions"], changed) : note("None."),
+      changed.length ? note(`How many more positions ${secondName} labels correctly than ${firstName}. Click a sequence to show it.`) : null)));
 }
 
 function firstDifference(index) {
@@ -1011,13 +1017,13 @@ function firstDifference(index) {
 }
 
 function comparisonSentence({ value, interval }) {
-  if (!value) return "Both models label equally many positions correctly.";
+  if (!value) return "Both models have the same accuracy.";
   const size = `${Math.abs(100 * value).toFixed(2)} percentage points`;
-  const start = `The accuracy of ${secondName} is ${size} ${value > 0 ? "higher" : "lower"}.`;
-  if (!interval) return `${start} A single sequence does not show whether this holds for others.`;
+  const start = `The accuracy of ${secondName} is ${size} ${value > 0 ? "higher" : "lower"} than that of ${firstName}.`;
+  if (!interval) return `${start} A single sequence does not tell whether this holds for others.`;
   const isClear = interval[0] > 0 || interval[1] < 0;
-  return `${start} ${isClear ? "The interval excludes 0: the difference is hardly due to chance."
-    : "The interval includes 0: these sequences do not show which model is better."}` +
+  return `${start} ${isClear ? "The interval excludes 0, so chance alone hardly explains the difference."
+    : "The interval includes 0, so these sequences do not show which model is better."}` +
     (sequences.length < FEW_SEQUENCES ? ` With only ${sequences.length} sequences, the interval is rough.` : "");
 }
 
@@ -1027,15 +1033,15 @@ function driftSentence(drift) {
   const moved = drift.filter(({ distance, within, missing }) =>
     distance > Math.max(NOTABLE, 2 * (within || 0)) || Math.abs(missing[1] - missing[0]) > NOTABLE);
   if (!moved.length) return "No column differs clearly from the training data.";
-  const names = moved.slice(0, 5).map(({ name }) => name).join(", ") + (moved.length > 5 ? ` and ${moved.length - 5} more` : "");
-  return `${counted(moved.length, "column")} ${moved.length === 1 ? "differs" : "differ"} from the training data by more than one would expect: ` +
-    `${names}. The model may be less accurate than it was there; find out why ${moved.length === 1 ? "it has" : "they have"} changed.`;
+  const names = enumerated(moved.map(({ name }) => name), 5);
+  return `${counted(moved.length, "column")} ${moved.length === 1 ? "differs" : "differ"} from the training data more than expected: ${names}. ` +
+    `The model may be less accurate on these data. Find out why ${moved.length === 1 ? "the column has" : "the columns have"} changed.`;
 }
 
 function showDrift() {
   if (!data.training) return;
   const { drift } = data.training;
-  const title = "Inputs against the training data";
+  const title = "Inputs compared with the training data";
   if (!drift) {
     section("drift", title, note("Inputs with more than 1,000 columns are not compared."));
     return;
@@ -1046,11 +1052,11 @@ function showDrift() {
     `${percent(missing[0])} → ${percent(missing[1])}`]);
   section("drift", title, say(driftSentence(drift)),
     table(["column", "distance", "within training", "median", "missing values"], rows),
-    note("Distance of the values here from those of the training data: 0 is the same distribution, 1 no overlap. For numbers, it is the " +
-      "largest difference of the two distribution functions (Kolmogorov–Smirnov); for categories, half of the sum of the differences of " +
-      "their frequencies. “Within training” is the largest distance between two halves of the training sequences, in ten random splits. A " +
-      "column counts as changed above 0.1 and twice that distance, or if its share of missing values changed by 10 percentage points. " +
-      "Arrows lead from the training data to these data."));
+    note("The distance between the distributions in the training data and here ranges from 0, if they are equal, to 1. For numbers, it is " +
+      "the Kolmogorov–Smirnov distance, the largest difference between the two distribution functions; for categories, the total " +
+      "variation distance, half the sum of the absolute differences between the frequencies. “Within training” is the largest distance between two halves " +
+      "of the training sequences, in ten random splits. A column counts as changed if its distance exceeds both 0.1 and twice that value, or " +
+      "if its share of missing values has changed by more than 10 percentage points. Arrows point from the training data to these data."));
 }
 
 showSummary();
@@ -1060,4 +1066,4 @@ showAccuracy();
 showComparison();
 showDrift();
 showModel();
-document.body.append(make("footer", {}, note(`Made by treecrf ${data.version}. This page loads nothing from the network.`)));
+document.body.append(make("footer", {}, note(`Made with treecrf ${data.version}. This page loads nothing from the network.`)));
