@@ -65,6 +65,7 @@ def pages(numbers, tmp_path_factory):
     forest = TreeCRF(max_iter=10, early_stopping=False, min_samples_leaf=1, transitions="bio")
     forest.fit([words] * 2, [chunks] * 2)
     made = {
+        "single": report(linear, X[8:9], y[8:9], other=crf, n_explained=0),
         "numbers": report(crf, X[8:], y[8:], other=linear, X_train=X[:8], title="Machines"),
         "unlabeled": report(crf, X[8:]),
         "words": report(forest, [words], [chunks]),
@@ -195,6 +196,15 @@ def test_sections_say_what_to_conclude(browser, pages):
     assert "No column differs clearly" in text_of(browser, "#drift")
     opened(browser, pages["unlabeled"])
     assert "There are no true labels" in text_of(browser, "#summary")
+
+
+def test_a_single_sequence_has_no_word_of_intervals(browser, pages):
+    opened(browser, pages["single"])
+    assert "because there is only one sequence" in text_of(browser, "#summary")
+    assert "A single sequence does not tell" in text_of(browser, "#comparison")
+    assert "intervals" not in text_of(browser, "#comparison")
+    opened(browser, pages["numbers"])
+    assert "rely on the intervals instead" in text_of(browser, "#comparison")
 
 
 def test_lists_read_as_sentences(browser, pages):

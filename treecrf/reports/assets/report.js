@@ -663,7 +663,7 @@ const STEPS = {
 
 function pictureMeaning() {
   const names = strips.map(([name]) => (name.includes(" by ") ? `the labels ${name}` : `the ${name} labels`));
-  return `The height of each color is the probability of its label. The strips below show ${enumerated(names)}.` +
+  return `The height of each color is the probability of its label. The ${names.length === 1 ? "strip below shows" : "strips below show"} ${enumerated(names)}.` +
     (truth ? " Red marks are errors." : "") + " Positions are numbered from 0.";
 }
 
@@ -675,7 +675,7 @@ function sequencesSentence() {
   const tenth = Math.ceil(known.length / 10);
   const total = sum(errors);
   const found = flawless ? `${whole(flawless)} of ${counted(known.length, "sequence")} ${flawless === 1 ? "has" : "have"} no errors.`
-    : "All sequences have errors.";
+    : known.length === 1 ? "The only labeled sequence has errors." : "All sequences have errors.";
   if (!total || known.length < 2) return found;
   return `${found} The ${tenth === 1 ? "sequence" : `${whole(tenth)} sequences`} with the most errors ${tenth === 1 ? "accounts" : "account"} for ` +
     `${percent(sum(errors.slice(0, tenth)) / total)} of all ${counted(total, "error")}.`;
@@ -890,7 +890,7 @@ function transitionTable({ table: cells, backward }) {
     const shade = value < 0 ? "var(--wrong)" : "var(--accent)";
     const share = Math.round((60 * Math.abs(value)) / largest);
     return make("td", { class: "cell", title: `${labels[i]}, ${labels[j]}`,
-      style: `background: color-mix(in srgb, ${shade} ${share}%, transparent)` }, value.toFixed(1));
+      style: `background: color-mix(in srgb, ${shade} ${share}%, transparent)` }, Math.abs(value) < 0.05 ? "0.0" : value.toFixed(1).replace("-", "−"));
   })]);
   const place = backward ? "next" : "previous";
   return make("div", { class: labels.length > 5 ? "wide" : "" }, make("h3", {}, "Transition scores"),
@@ -999,11 +999,12 @@ function showComparison() {
     `${gain < 0 ? "−" : "+"}${whole(Math.abs(gain))}`]);
   section("comparison", `${secondName} compared with ${firstName}`, say(comparisonSentence(differences[0])), make("div", { class: "columns" },
     make("div", { class: "wide" }, make("h3", {}, "Scores"), table(["score", firstName, secondName, "difference", "95 % interval"], rows),
-      note(`Differences are ${secondName} minus ${firstName}, in percentage points except for log loss, where lower is better. Their ` +
-        "bootstrap intervals use the same resamples of sequences for both models. If an interval excludes 0, chance alone hardly explains the difference."),
+      note(`Differences are ${secondName} minus ${firstName}, in percentage points except for log loss, where lower is better.` +
+        (differences[0].interval ? " Their bootstrap intervals use the same resamples of sequences for both models. If an interval " +
+        "excludes 0, chance alone hardly explains the difference." : "")),
       note(`Only ${firstName} is correct at ${counted(onlyFirst, "position")}, only ${secondName} at ${whole(onlySecond)}. ` +
-        `McNemar's test of equal accuracy: p ${mcnemar.pvalue < 0.001 ? "< 0.001" : `= ${mcnemar.pvalue.toFixed(3)}`}. The test treats all ` +
-        "positions as independent. Those of a sequence are not, so p tends to be too small; rely on the intervals instead.")),
+        `McNemar's test of equal accuracy: p\u00a0${mcnemar.pvalue < 0.001 ? "<\u00a00.001" : `=\u00a0${mcnemar.pvalue.toFixed(3)}`}. The test treats all ` +
+        "positions as independent. Those of a sequence are not, so p tends to be too small" + (differences[0].interval ? "; rely on the intervals instead." : "."))),
     make("div", {}, make("h3", {}, "Sequences that differ the most"),
       changed.length ? table(["sequence", "positions", "change in correct positions"], changed) : note("None."),
       changed.length ? note(`How many more positions ${secondName} labels correctly than ${firstName}. Click a sequence to show it.`) : null)));
