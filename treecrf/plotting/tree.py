@@ -56,7 +56,7 @@ def plot_tree(
     iteration: int = 0,
     label: Any = None,
     *,
-    max_depth: int | None = 5,
+    max_depth: int | None = 4,
     decimals: int = 3,
     ax: Any = None,
 ) -> Any:
@@ -77,7 +77,7 @@ def plot_tree(
         Index of the boosting iteration. Negative numbers count from the last one.
     label : str, int or bool, default=None
         Label of the tree. By default, this is the first label.
-    max_depth : int or None, default=5
+    max_depth : int or None, default=4
         Maximum depth to draw. Below it, only the number of leaves is shown. None draws the whole
         tree, which may be wider than a page.
     decimals : int, default=3
