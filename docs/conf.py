@@ -43,8 +43,8 @@ autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
-# Copied code has neither prompts nor output.
-# A prompt of dots ends with a blank or with the line; results may also begin with dots.
+# Copied code has neither prompts nor output. A prompt of dots ends with a blank or with the line;
+# results may also begin with dots.
 copybutton_prompt_text = r">>> |\.\.\.(?: |$)|\$ "
 copybutton_prompt_is_regexp = True
 copybutton_line_continuation_character = "\\"
@@ -189,15 +189,22 @@ def show_commands(app, docname, source):
     """Commands of the shell, which a page calls from Python to test them, look like commands."""
     if ">>> shell(" not in source[0]:
         return
-    shown, in_console = [], False
+    shown = []
+    in_console = False
     for part in filter(None, DocTestParser().parse(source[0])):
-        is_example = isinstance(part, Example)
-        is_command = is_example and part.source.startswith("shell(")
+        is_command = isinstance(part, Example) and part.source.startswith("shell(")
         if is_command and not in_console:
             shown.append(".. code-block:: console\n\n")
-        shown.append(as_command(part) if is_command else as_session(part) if is_example else part)
+        shown.append(as_shown(part, is_command))
         in_console = is_command
     source[0] = "".join(shown)
+
+
+def as_shown(part, is_command):
+    """Return a part of a page, which is text or a tested example, as its reader sees it."""
+    if not isinstance(part, Example):
+        return part
+    return as_command(part) if is_command else as_session(part)
 
 
 # As numpydoc writes an entry without a type and a text.
