@@ -277,6 +277,7 @@ BAD_X = {
     "empty 3-D array": (np.zeros((0, 4, 2)), ValueError, "X holds no sequences"),
     "empty string": (["ab", ""], ValueError, "sequence 1 is empty"),
     "empty list": ([["a"], []], ValueError, "sequence 1 is empty"),
+    "empty list of rows": ([[[1, 2]], []], ValueError, "sequence 1 is empty"),
     "empty array": ([T, np.zeros((0, 2))], ValueError, "sequence 1 is empty"),
     "empty matrix": ([sparse.csr_array((0, 2))], ValueError, "sequence 0 is empty"),
     "widths": ([T, np.zeros((2, 3))], ValueError, "sequence 1 has 3 features, sequence 0 has 2"),

@@ -50,9 +50,9 @@ def read_arrays(
     """Convert arrays, matrices, lists and strings, or one long item, to sequences."""
     wheres = segmentation.item_names(len(items))
     items = [_as_item(item, where) for item, where in zip(items, wheres, strict=True)]
-    form = _common_form(items, wheres)
     lengths = [len(item) if isinstance(item, str) else item.shape[0] for item in items]
-    offsets = segmentation.item_offsets(lengths)
+    offsets = segmentation.item_offsets(lengths)  # refuses empty lists, which have no form
+    form = _common_form(items, wheres)
     if schema is not None:
         schema.check_form(form)
     if form == "symbols":
