@@ -105,8 +105,8 @@ RECENT = import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or new
 
 COMPILING = Compiling the package takes one to three minutes, and only the first time
 
-# Say what a command does, and print a dot every five seconds until it ends: $(call tell,text,command)
-define tell
+# Print a text, run a command, and print a dot every five seconds until it ends: $(call announce,text,command)
+define announce
 @printf '%s ' "$(1)"; \
 (while sleep 5 > /dev/null 2>&1 && kill -0 $$$$ 2> /dev/null; do printf .; done) & dots=$$!; \
 $(2); status=$$?; kill $$dots; echo; exit $$status
@@ -114,21 +114,21 @@ endef
 
 $(BIN)/python:
 	@$(PYTHON) -c '$(RECENT)'
-	$(call tell,Making an environment in $(VENV),$(PYTHON) -m venv $(VENV) && $(INSTALL) --upgrade pip)
+	$(call announce,Making an environment in $(VENV),$(PYTHON) -m venv $(VENV) && $(INSTALL) --upgrade pip)
 
 $(VENV)/.requires: $(BIN)/python pyproject.toml
-	$(call tell,Installing what compiling needs,$(INSTALL) $$($(BIN)/python -c '$(REQUIRES)'))
+	$(call announce,Installing what compiling needs,$(INSTALL) $$($(BIN)/python -c '$(REQUIRES)'))
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.requires $(SOURCES) setup.py
-	$(call tell,$(COMPILING),$(INSTALL) --no-build-isolation --editable ".[plot$(COMMA)progress]")
+	$(call announce,$(COMPILING),$(INSTALL) --no-build-isolation --editable ".[plot$(COMMA)progress]")
 	@touch $@
 
 # The package with the libraries of an extra, in one installation. Modules that are compiled already
 # are not compiled again. seqeval has no wheel: without isolation, its build needs setuptools-scm,
 # or its version is 0.0.0, which no requirement accepts.
 $(VENV)/.test $(VENV)/.docs: $(VENV)/.%: $(VENV)/.requires $(SOURCES) setup.py
-	$(call tell,$(COMPILING),$(INSTALL) setuptools-scm && \
+	$(call announce,$(COMPILING),$(INSTALL) setuptools-scm && \
 	    $(INSTALL) --no-build-isolation --editable ".[plot$(COMMA)progress$(COMMA)$*]")
 	@touch $(VENV)/.installed $@
 

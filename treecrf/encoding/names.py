@@ -120,7 +120,7 @@ def threshold_text(
 
 
 def short_thresholds(encoder: Encoder, tests: Iterable[Test]) -> Thresholds:
-    """Write the thresholds of some tests in three digits, or as many as tell them apart."""
+    """Write the thresholds of tests in three digits, or as many as distinguish them."""
     by_column: dict[int, set[int]] = {}
     for column, _, value in tests:
         has_value = column >= 0 and value != MISSING

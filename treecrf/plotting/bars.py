@@ -144,18 +144,15 @@ def _plot_gains(result: Bunch, max_features: int, max_labels: int, ax: Any) -> A
     chosen = np.argsort(-total, kind="stable")[:max_features]
     names = np.append(result.feature_names, other_names)[chosen].tolist()
     height = 1.2 + BAR_INCHES * len(chosen)
-    n_rows = min(len(table), max_labels + 1)
-    width = _width(names)
-    if n_rows > 1:
-        height = max(height, 0.6 + legend_inches(n_rows))
-        shown, _ = _ranked_labels(table[:, chosen], max_labels)
-        width = _width(names, result.labels[shown].tolist())
-    ax = axes_of(ax, (width, height))
     if len(table) == 1:
+        ax = axes_of(ax, (_width(names), height))
         colors = np.where(chosen >= len(result.feature_names), BEYOND, COLORS[0])
         ax.barh(range(len(chosen)), total[chosen], color=colors, linewidth=0)
     else:
-        _stack(ax, table[:, chosen], result.labels, max_labels)
+        shown, others = _ranked_labels(table[:, chosen], max_labels)
+        height = max(height, 0.6 + legend_inches(len(shown) + (len(others) > 0)))
+        ax = axes_of(ax, (_width(names, result.labels[shown].tolist()), height))
+        _stack(ax, table[:, chosen], result.labels, shown, others)
     name_rows(ax, names)
     ax.set_xlim(0, None if total.any() else 1)
     ax.set_xlabel("gain, relative to the sum of all features")
@@ -190,9 +187,10 @@ def _ranked_labels(table: np.ndarray, max_labels: int) -> tuple[np.ndarray, np.n
     return np.sort(ranks[:max_labels]), ranks[max_labels:]
 
 
-def _stack(ax: Any, table: np.ndarray, labels: np.ndarray, max_labels: int) -> None:
-    """Draw stacked bars, with a section for each label, and one for the weakest labels together."""
-    shown, others = _ranked_labels(table, max_labels)
+def _stack(
+    ax: Any, table: np.ndarray, labels: np.ndarray, shown: np.ndarray, others: np.ndarray
+) -> None:
+    """Draw stacked bars, with a section for each shown label, and one for all others."""
     numbers = style_numbers(shown, len(labels))
     styles = {str(labels[k]): style_of(int(j)) for k, j in zip(shown, numbers, strict=True)}
     table = np.concatenate([table[shown], table[others].sum(axis=0, keepdims=True)])

@@ -141,7 +141,8 @@ def effects(
         offset = int(gains.offsets[int(gains.importances[j].argmax())])
         counts = _value_counts(sample, schema, j)
         if abs(offset) < longest and counts:
-            found.append(_effect(model, sample, j, offset, counts))
+            is_number = bool(schema.kinds[j] == NUMBER)
+            found.append(_effect(model, sample, j, offset, is_number, counts))
     return found
 
 
@@ -156,10 +157,14 @@ def _value_counts(sequences: Sequences, schema: InputSchema, j: int) -> dict[Any
 
 
 def _effect(
-    model: SequenceClassifier, sample: Sequences, j: int, offset: int, counts: dict[Any, int]
+    model: SequenceClassifier,
+    sample: Sequences,
+    j: int,
+    offset: int,
+    is_number: bool,
+    counts: dict[Any, int],
 ) -> dict[str, Any]:
     """Return the mean probabilities of the labels that depend the most on a feature."""
-    is_number = bool(fitted_model(model).chain.schema.kinds[j] == NUMBER)
     n_values, n_labels = (N_VALUES, N_LINES) if is_number else (N_CATEGORIES, N_COLUMNS)
     result = partial_dependence(model, sample, j, offset, n_values=n_values)
     values = result.grid_values.tolist()
@@ -167,11 +172,11 @@ def _effect(
         order = np.argsort(values, kind="stable")
         shown = {"values": [values[i] for i in order]}
     else:
-        of_values = [counts.get(value, 0) for value in values]
-        order = np.argsort(np.negative(of_values), kind="stable")
+        n_positions = [counts.get(value, 0) for value in values]
+        order = np.argsort(np.negative(n_positions), kind="stable")
         shown = {
             "values": [str(values[i]) for i in order],
-            "counts": [of_values[i] for i in order],
+            "counts": [n_positions[i] for i in order],
             "n_values": max(len(counts), len(values)),
         }
     changes = np.ptp(result.average, axis=0)

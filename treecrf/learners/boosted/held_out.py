@@ -32,9 +32,11 @@ class HeldOutScore:
         return best.score - self.score <= n_errors * error
 
 
-def joined_likelihoods(of_folds: Sequence[np.ndarray | None]) -> np.ndarray | None:
+def joined_likelihoods(fold_likelihoods: Sequence[np.ndarray | None]) -> np.ndarray | None:
     """Return the log-likelihoods of the sequences of all folds; None if folds have none."""
-    return None if of_folds[0] is None else np.concatenate(of_folds)
+    if fold_likelihoods[0] is None:
+        return None
+    return np.concatenate(fold_likelihoods)
 
 
 def standard_error(sums: np.ndarray, sizes: np.ndarray) -> float:
